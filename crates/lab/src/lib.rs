@@ -8,7 +8,9 @@
 //! - [`counter_cost`]: costs of counters for their callers, under the original's benchmark names.
 //! - [`pool`]: costs of draws, reservations, images and replays, under the original's benchmark
 //!   names.
-//! - [`micro`]: the microbenchmark harness of `circuit`, `pool` and `counter_cost`.
+//! - [`series_cost`]: costs of time series for their callers.
+//! - [`time_series`]: the original's scenarios of time series, by their names, in its lines.
+//! - [`micro`]: the microbenchmark harness of `circuit`, `pool`, `counter_cost` and `series_cost`.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load; closed or open loop; one
 //!   server or two.
 //! - [`reconnect`]: how soon a resumed subscriber has what it missed, and whether each emission
@@ -47,6 +49,8 @@ pub mod duration;
 pub mod facts;
 #[cfg(feature = "wire")]
 pub mod fan_out;
+#[cfg(feature = "log")]
+mod folder;
 pub mod interrupt;
 #[cfg(feature = "wire")]
 pub mod kv;
@@ -67,6 +71,7 @@ mod random;
 pub mod reconnect;
 pub mod report;
 pub mod scenario;
+pub mod series_cost;
 pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]
@@ -75,6 +80,8 @@ pub mod target;
 mod test_run;
 #[cfg(all(test, feature = "wire"))]
 mod test_server;
+#[cfg(all(feature = "log", feature = "wire"))]
+pub mod time_series;
 pub mod wall_time;
 #[cfg(feature = "wire")]
 mod watch;

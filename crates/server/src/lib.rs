@@ -67,6 +67,7 @@ mod version;
 mod wait;
 
 pub use abort_on_panic::abort_on_panic;
+pub use command::handshake::same_secret;
 pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
 pub use durability::snapshots::{KEYSPACE, TakeError};

@@ -15,6 +15,7 @@ use tidemark_lab::pool::PoolScenario;
 use tidemark_lab::reconnect::ReconnectScenario;
 use tidemark_lab::report::Verdict;
 use tidemark_lab::scenario::{Caller, Console, Scenario};
+use tidemark_lab::time_series::TimeSeriesScenario;
 use tidemark_lab::{output, single_dash};
 
 /// Arguments of `tidemark bench`.
@@ -57,6 +58,9 @@ enum ScenarioChoice {
     /// beside peers
     #[command(name = PoolScenario::NAME)]
     Pool(Options<PoolScenario>),
+    /// What time series cost in memory, in a log and under faults, under the original's names
+    #[command(name = TimeSeriesScenario::NAME)]
+    Series(Options<TimeSeriesScenario>),
     /// Answer requests without doing work: the limit of this machine
     #[command(name = NullServerScenario::NAME)]
     NullServer(Options<NullServerScenario>),
@@ -85,6 +89,7 @@ impl ScenarioChoice {
             ScenarioChoice::Circuit(options) => run_scenario::<CircuitScenario>(&options),
             ScenarioChoice::Counter(options) => run_scenario::<CounterScenario>(&options),
             ScenarioChoice::Pool(options) => run_scenario::<PoolScenario>(&options),
+            ScenarioChoice::Series(options) => run_scenario::<TimeSeriesScenario>(&options),
             ScenarioChoice::NullServer(options) => run_scenario::<NullServerScenario>(&options),
         }
     }

@@ -31,7 +31,7 @@ mod report;
 mod result_file;
 mod row;
 mod runner;
-mod selection;
+pub(crate) mod selection;
 mod series;
 pub(crate) mod sizes;
 pub(crate) mod tally;

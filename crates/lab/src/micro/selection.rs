@@ -177,7 +177,7 @@ fn is_meant(pattern: &str, benchmark: &Benchmark) -> bool {
 }
 
 /// Returns whether the pattern is in the name. `*` and `.*` match anything; case does not matter.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let pattern = pattern.to_lowercase().replace(".*", "*");
     let name = name.to_lowercase();
     let (pattern, at_start) = pattern.strip_prefix('^').map_or((&*pattern, false), |rest| (rest, true));

@@ -29,6 +29,9 @@ pub struct Figure {
     /// Smallest measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Number>,
+    /// 90 of 100 measurements are at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p90: Option<Number>,
     /// 95 of 100 measurements are at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p95: Option<Number>,
@@ -122,6 +125,7 @@ impl Figures {
             count: None,
             mean: None,
             min: None,
+            p90: None,
             p95: None,
             p99: None,
             p999: None,

@@ -68,6 +68,21 @@ fn the_reports_of_counters_read_back() {
     }
 }
 
+#[cfg(feature = "log")]
+#[test]
+fn the_report_of_series_reads_back() {
+    use crate::time_series::TimeSeriesScenario;
+    let options = test_run::options(&["--json", "--quick", "--like-tau"]);
+    let (passed, report) = test_run::report::<TimeSeriesScenario>(&options).unwrap();
+    assert!(passed, "{report}");
+    assert_eq!(
+        (&report["options"]["ingest-points"], &report["options"]["iterations"]),
+        (&5_000.into(), &2.into())
+    );
+    let time = test_run::figure_of(&report, "core/segment_ingest", Value::Null, "iteration_time");
+    assert!(time["p90"].as_u64() >= time["value"].as_u64() && time["count"] == 2, "{time}");
+}
+
 #[test]
 fn the_reports_of_small_measurements_read_back() {
     let flags = ["--json", "--quick", "--bm", "ss"];

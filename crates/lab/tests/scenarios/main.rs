@@ -1,4 +1,4 @@
-//! The labs of circuits, counters and pools through their command lines: every row runs, the
+//! The labs of circuits, counters, pools and series through their command lines: every row runs, the
 //! figures add up, and the flags do what they say.
 
 mod circuit;
@@ -12,7 +12,10 @@ mod pool;
 #[path = "../../../stores/tests/scenarios/conformance/running.rs"]
 #[allow(dead_code, reason = "the stores' own tests also kill servers and have them forget")]
 mod running;
+mod series_cost;
 mod support;
+#[cfg(all(feature = "log", feature = "wire"))]
+mod time_series;
 
 use std::alloc::System;
 use tidemark_lab::allocations::Counting;

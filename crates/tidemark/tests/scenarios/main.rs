@@ -5,6 +5,7 @@ mod bench_circuit;
 mod bench_counter;
 mod bench_interrupt;
 mod bench_pool;
+mod bench_series;
 mod bench_watching;
 mod book;
 mod circles;

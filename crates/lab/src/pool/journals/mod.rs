@@ -3,7 +3,6 @@
 //!
 //! Each log is in its own folder in the system's folder for temporary files (`TMPDIR`).
 
-mod folder;
 mod recovery;
 mod snapshots;
 
@@ -11,8 +10,8 @@ use super::latency::{RATES, at_rate};
 use super::served::Served;
 use super::service::{CALLERS, by_callers, callers_phrase, calls};
 use super::stock::{Scale, pool};
+use crate::folder::Folder;
 use crate::micro::benchmark::{Benchmark, Found, Work};
-use folder::Folder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tidemark_log::tools::inspect;

@@ -5,18 +5,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A new folder in the system's folder for temporary files.
+/// A new folder, by default in the system's folder for temporary files.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 /// Number of folders that this process has created.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    /// Creates it in this folder.
+    pub(crate) fn new_in(parent: &Path) -> io::Result<Self> {
         loop {
             let name = format!("tidemark-lab-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
-            let path = std::env::temp_dir().join(name);
+            let path = parent.join(name);
             match fs::create_dir(&path) {
                 // An earlier process with the same number ended before it removed its folder.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -25,7 +30,7 @@ impl Folder {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -1,0 +1,169 @@
+//! `faults`: damage that is made for real, and must be found before a wrong value is served.
+//!
+//! The faults of an iteration are drawn outside of the measured time, at the original's rates for
+//! each operation. Each of them meets one write, or one read, of what holds the operation's point.
+//! After it, the work is done again without a fault.
+
+mod files;
+mod segments;
+
+use super::options::TimeSeriesOptions;
+use super::row::Row;
+use crate::random::Random;
+
+pub(super) fn rows(options: &TimeSeriesOptions) -> Vec<Row> {
+    // In the original's order.
+    let levels = [Level::MILD, Level::AGGRESSIVE];
+    let in_memory = levels.iter().flat_map(|level| segments::rows(*level, options));
+    let in_files = levels.iter().flat_map(|level| files::rows(*level, options));
+    in_memory.chain(in_files).collect()
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The call does nothing and returns an error.
+    Error,
+    /// A write stores a part and returns an error.
+    Torn,
+    /// One bit is inverted, silently.
+    BitFlip,
+    /// A write stores nothing, silently.
+    Lost,
+    /// The call does a part of its work.
+    Short,
+}
+
+/// How many of a million operations meet which fault: the original's `mild` and `aggressive`.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    name: &'static str,
+    /// Errors of writes. Every second one tears the write.
+    write_error: u64,
+    read_error: u64,
+    bit_flip: u64,
+    lost_write: u64,
+    /// The original's gray failures.
+    short: u64,
+}
+
+impl Level {
+    const MILD: Self =
+        Level { name: "mild", write_error: 100, read_error: 100, bit_flip: 10, lost_write: 0, short: 0 };
+    const AGGRESSIVE: Self = Level {
+        name: "aggressive",
+        write_error: 10_000,
+        read_error: 10_000,
+        bit_flip: 1_000,
+        lost_write: 5_000,
+        short: 5_000,
+    };
+
+    fn of_writes(self) -> Vec<(Fault, u64)> {
+        let torn = self.write_error / 2;
+        vec![
+            (Fault::Error, self.write_error - torn),
+            (Fault::Torn, torn),
+            (Fault::BitFlip, self.bit_flip),
+            (Fault::Lost, self.lost_write),
+            (Fault::Short, self.short),
+        ]
+    }
+
+    fn of_reads(self) -> Vec<(Fault, u64)> {
+        vec![(Fault::Error, self.read_error), (Fault::BitFlip, self.bit_flip), (Fault::Short, self.short)]
+    }
+}
+
+/// Draws which of so many operations meet a fault, in their order. At least one does, so that even a
+/// short run shows something.
+fn drawn(rates: &[(Fault, u64)], operations: u64, random: &mut Random) -> Vec<(u64, Fault)> {
+    let sum: u64 = rates.iter().map(|(_, rate)| rate).sum();
+    let pick = |mut number: u64| {
+        for (fault, rate) in rates {
+            match number.checked_sub(*rate) {
+                Some(rest) => number = rest,
+                None => return *fault,
+            }
+        }
+        unreachable!("the number is below the sum of the rates")
+    };
+    let mut all = Vec::new();
+    for operation in 0..operations {
+        let number = random.below(1_000_000);
+        if number < sum {
+            all.push((operation, pick(number)));
+        }
+    }
+    if all.is_empty() {
+        all.push((random.below(operations), pick(random.below(sum))));
+    }
+    all
+}
+
+/// What became of faults. `injected` is the sum of `detected`, `refused` and `absorbed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FaultTally {
+    pub(super) injected: u64,
+    /// Silent damage that a checksum or a count found.
+    pub(super) detected: u64,
+    /// Errors that the caller got.
+    pub(super) refused: u64,
+    /// Faults that changed nothing: a part that was completed by the next call, or damage where no
+    /// record is.
+    pub(super) absorbed: u64,
+    /// Faults after which the point is there again, with the right value.
+    pub(super) repaired: u64,
+    /// Those of them that damaged durable records, so that the points came from elsewhere.
+    pub(super) restored: u64,
+}
+
+impl FaultTally {
+    pub(super) fn add(&mut self, other: Self) {
+        self.injected += other.injected;
+        self.detected += other.detected;
+        self.refused += other.refused;
+        self.absorbed += other.absorbed;
+        self.repaired += other.repaired;
+        self.restored += other.restored;
+    }
+
+    /// Fails unless every fault was found, and every point is there again.
+    fn checked(self) -> anyhow::Result<Self> {
+        let found = self.detected + self.refused + self.absorbed;
+        anyhow::ensure!(found == self.injected, "{found} of {} faults were noticed", self.injected);
+        let repaired = self.repaired + self.absorbed;
+        anyhow::ensure!(
+            repaired == self.injected,
+            "{repaired} of {} faults left the right value",
+            self.injected
+        );
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, FaultTally, Level, drawn};
+    use crate::random::Random;
+
+    #[test]
+    fn faults_come_at_their_rates_and_never_not_at_all() {
+        let mut random = Random::new(1, 2);
+        let all = drawn(&Level::AGGRESSIVE.of_writes(), 100_000, &mut random);
+        let count = |fault| all.iter().filter(|(_, one)| *one == fault).count();
+        assert!((1_900..2_300).contains(&all.len()), "{} of 2,100", all.len());
+        assert!((400..600).contains(&count(Fault::Lost)) && (60..140).contains(&count(Fault::BitFlip)));
+        assert!(all.is_sorted_by_key(|(operation, _)| *operation));
+        assert_eq!(drawn(&Level::MILD.of_reads(), 10, &mut random).len(), 1);
+    }
+
+    #[test]
+    fn a_fault_that_nothing_found_fails_the_run() {
+        let right =
+            FaultTally { injected: 3, detected: 1, refused: 1, absorbed: 1, repaired: 2, restored: 1 };
+        assert!(right.checked().is_ok());
+        assert!(FaultTally { detected: 0, ..right }.checked().is_err());
+        assert!(FaultTally { repaired: 1, ..right }.checked().is_err());
+    }
+}
