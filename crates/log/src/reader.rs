@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::append::TEXT_FACTOR;
+use crate::checksum;
 use crate::format::Step;
 use crate::segment::Segment;
 use crate::storage::read_full;
@@ -32,6 +33,14 @@ pub(crate) enum Stop {
     Invalid(&'static str),
 }
 
+/// A position up to which a segment was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verified {
+    pub(crate) offset: u64,
+    /// CRC-32C of the bytes before it, from the segment's first frame on.
+    pub(crate) checksum: u32,
+}
+
 /// Position in a segment. Invariant: everything before `offset` was valid and dense up to
 /// `expected`.
 #[derive(Debug)]
@@ -40,9 +49,11 @@ pub(crate) struct SegmentReader {
     offset: u64,
     expected: Lsn,
     durable: Lsn,
+    /// CRC-32C of everything before `offset`, from the first frame on.
+    checksum: u32,
     /// Markers whose records are not proven durable yet, oldest first.
-    markers: VecDeque<(Lsn, u64)>,
-    proven_offset: u64,
+    markers: VecDeque<(Lsn, Verified)>,
+    proven: Verified,
     chunk: Vec<u8>,
 }
 
@@ -52,8 +63,9 @@ impl SegmentReader {
             offset: segment.data_offset,
             expected: segment.header.first_lsn,
             durable: Lsn::ZERO,
+            checksum: 0,
             markers: VecDeque::new(),
-            proven_offset: segment.data_offset,
+            proven: Verified { offset: segment.data_offset, checksum: 0 },
             chunk: Vec::new(),
             segment,
         }
@@ -84,9 +96,14 @@ impl SegmentReader {
         self.durable
     }
 
-    /// Everything before this offset was durable according to a marker.
-    pub(crate) fn proven_offset(&self) -> u64 {
-        self.proven_offset
+    /// The position of the next frame.
+    pub(crate) fn verified(&self) -> Verified {
+        Verified { offset: self.offset, checksum: self.checksum }
+    }
+
+    /// Everything before this position was durable according to a marker.
+    pub(crate) fn proven(&self) -> Verified {
+        self.proven
     }
 
     /// Replaces the content of `batch` with the next records, up to `limit`.
@@ -174,7 +191,8 @@ impl SegmentReader {
                 if lsn != self.expected.previous() || durable > lsn {
                     return (used, Step::Invalid("the marker does not fit the records before it"));
                 }
-                self.note_marker(lsn, durable, self.offset + used as u64);
+                let marker = Verified { offset: self.offset + used as u64, checksum: self.checksum };
+                self.note_marker(lsn, durable, marker);
             } else {
                 if lsn != self.expected {
                     return (used, Step::Invalid("the record has another LSN"));
@@ -182,6 +200,7 @@ impl SegmentReader {
                 batch.note(lsn);
                 self.expected = lsn.next();
             }
+            self.checksum = checksum::append(self.checksum, &bytes[used..used + consumed]);
             used += consumed;
             if self.expected > limit {
                 return (used, step);
@@ -189,11 +208,11 @@ impl SegmentReader {
         }
     }
 
-    fn note_marker(&mut self, lsn: Lsn, durable: Lsn, offset: u64) {
+    fn note_marker(&mut self, lsn: Lsn, durable: Lsn, marker: Verified) {
         self.durable = self.durable.max(durable);
-        self.markers.push_back((lsn, offset));
-        while let Some((_, offset)) = self.markers.pop_front_if(|(lsn, _)| *lsn <= durable) {
-            self.proven_offset = offset;
+        self.markers.push_back((lsn, marker));
+        while let Some((_, marker)) = self.markers.pop_front_if(|(lsn, _)| *lsn <= durable) {
+            self.proven = marker;
         }
     }
 }

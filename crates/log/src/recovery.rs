@@ -21,11 +21,12 @@ use std::time::Duration;
 
 use tidemark_fault::{Fault, is_planted};
 
+use crate::checksum;
 use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{Damage, OpenError, TornTail};
 use crate::format::MARKER_BYTES_MAX;
 use crate::gap::{Gap, Gaps, MARGIN, next_behind};
-use crate::reader::{SegmentReader, Stop};
+use crate::reader::{SegmentReader, Stop, Verified};
 use crate::segment::{Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name};
 use crate::segment_header::HEADER_BYTES;
 use crate::snapshot::Name;
@@ -225,7 +226,10 @@ pub(crate) struct SegmentEnd {
     last: Lsn,
     offset: u64,
     durable: Lsn,
-    proven_offset: u64,
+    /// The valid part's end with its checksum.
+    verified: Verified,
+    /// Up to where a marker proves the records durable.
+    proven: Verified,
     stop: Stop,
 }
 
@@ -237,7 +241,8 @@ impl SegmentEnd {
             last: reader.last(),
             offset: reader.offset(),
             durable: reader.durable(),
-            proven_offset: reader.proven_offset(),
+            verified: reader.verified(),
+            proven: reader.proven(),
             stop,
         }
     }
@@ -408,19 +413,53 @@ fn begins_with_frame(end: &SegmentEnd) -> io::Result<bool> {
 
 /// Rewrites the records that no marker proves durable. After a failed sync of an earlier process
 /// they may exist only in the page cache, marked clean, and a sync alone would not write them.
+///
+/// What is written was compared with what was verified before: a read that fails once must not become
+/// the file's content.
 fn rewrite(end: &SegmentEnd) -> io::Result<()> {
+    let (mut whole, mut windows) = (end.proven.checksum, Vec::new());
+    for_each_unproven(end, |window, _| {
+        whole = checksum::append(whole, window);
+        windows.push(checksum::append(0, window));
+        Ok(())
+    })?;
+    if whole != end.verified.checksum {
+        return Err(read_differently(end.proven.offset));
+    }
+    let mut windows = windows.into_iter();
+    for_each_unproven(end, |window, offset| {
+        if windows.next() != Some(checksum::append(0, window)) {
+            return Err(read_differently(offset));
+        }
+        write_all(&*end.segment.file, window, offset)
+    })
+}
+
+/// Reads the records that no marker proves durable, in windows, each with its offset.
+fn for_each_unproven(
+    end: &SegmentEnd,
+    mut visit: impl FnMut(&[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
     let mut window = vec![0; WINDOW_BYTES];
-    let mut offset = end.proven_offset;
+    let mut offset = end.proven.offset;
     while offset < end.offset {
         let size = WINDOW_BYTES.min((end.offset - offset) as usize);
         let target = &mut window[..size];
         if read_full(&*end.segment.file, target, offset)? != size {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        write_all(&*end.segment.file, target, offset)?;
+        visit(target, offset)?;
         offset += size as u64;
     }
     Ok(())
+}
+
+fn read_differently(offset: u64) -> io::Error {
+    let text = format!(
+        "the bytes from offset {offset} on, which were verified, were read differently the next time; nothing there \
+         was written: check the disk and the memory, and start again"
+    );
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Removes what follows the last record, so that no later write can make it look valid again.

@@ -257,6 +257,40 @@ fn flipped_bit_at_every_call_never_shows_a_false_value() {
 }
 
 #[test]
+fn a_bit_that_one_read_of_recovery_flips_does_not_get_into_the_log() {
+    const RECORDS: u64 = 200;
+    // All records in one batch, as far as possible: its marker proves nothing of the batch itself.
+    let durability = Durability::Interval(Duration::from_mins(1));
+    let in_one_segment = || Options { segment_bytes: 1 << 20, durability, ..options() };
+    let written = MemoryStorage::new();
+    let (log, _) = Log::open(Arc::new(written.clone()), in_one_segment()).expect("an empty log opens");
+    let mut last = Lsn::ZERO;
+    for number in 0..RECORDS {
+        last = log.append(0, 1, |buffer| buffer.extend_from_slice(&payload(number, 0))).expect("is taken");
+    }
+    log.wait_durable(last).expect("memory does not fail");
+    let mut struck = 0;
+    for seed in 0..6 {
+        for at in 1.. {
+            let memory = written.fork();
+            let plan = Plan { fault: Fault::BitFlip, at, site: Some(Site::ReadAt), forever: false, seed };
+            let faulty = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
+            // It opens, or is refused.
+            drop(Log::open(Arc::new(faulty.clone()), in_one_segment()));
+            if !faulty.fired() {
+                break;
+            }
+            struck += 1;
+            let case = format!("after a flipped bit in read {at}, seed {seed}");
+            let (_, recovery) = Log::open(Arc::new(memory), in_one_segment())
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert_eq!(recovery.last_lsn, last, "{case}");
+        }
+    }
+    assert!(struck > 20, "only {struck} reads");
+}
+
+#[test]
 fn lost_write_at_every_call_never_shows_a_false_value() {
     for forever in [false, true] {
         every_call(Fault::Lost, forever, 2);
