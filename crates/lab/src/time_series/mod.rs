@@ -9,6 +9,7 @@
 //! a point, every bit of what is served counts, and after each iteration all points are compared
 //! with those that were appended. A fault that nothing notices fails the run.
 
+mod fault_tally;
 mod faults;
 mod files;
 mod options;

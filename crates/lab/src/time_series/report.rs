@@ -1,6 +1,6 @@
 //! The results of a run, as text and as figures.
 
-use super::faults::FaultTally;
+use super::fault_tally::FaultTally;
 use super::row::Measured;
 use crate::machine::Machine;
 use crate::report::{Contents, Figures, Measured as _, Results, Verdict};

@@ -1,6 +1,6 @@
 //! A scenario of the original, or one of ours beside it, and how its iterations are measured.
 
-use super::faults::FaultTally;
+use super::fault_tally::FaultTally;
 use super::options::TimeSeriesOptions;
 use super::usage::Resources;
 use crate::interrupt::Interrupt;

@@ -4,8 +4,9 @@
 //! opened again. So each fault is followed by a recovery, whose points are compared with those that
 //! were appended; what is missing is appended again, as a client repeats what was not acknowledged.
 
-use super::{Fault, FaultTally, Level, drawn};
+use super::{Fault, Level, drawn};
 use crate::random::Random;
+use crate::time_series::fault_tally::FaultTally;
 use crate::time_series::files::{GROUP, LogFolder, Place, append, folder_of, replayed};
 use crate::time_series::options::TimeSeriesOptions;
 use crate::time_series::points::{Lookups, expect_all, value_at};

@@ -1,7 +1,8 @@
 //! Faults of blocks in memory: their words are damaged before they are read.
 
-use super::{Fault, FaultTally, Level, drawn};
+use super::{Fault, Level, drawn};
 use crate::random::Random;
+use crate::time_series::fault_tally::FaultTally;
 use crate::time_series::options::TimeSeriesOptions;
 use crate::time_series::points::{Lookups, expect_all, series, value_at};
 use crate::time_series::row::{Findings, Row, Work};
