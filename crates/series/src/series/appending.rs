@@ -169,24 +169,24 @@ impl<V: Sample> Series<V> {
                 Some(old) => *old = value,
                 None => self.head.insert(time, value),
             }
-            if self.head.len() > BLOCK_POINTS {
-                self.split_head();
-            }
+            self.split_head();
             return;
         }
         self.late.set(time, value);
         self.merge_late_if_many();
     }
 
-    /// Makes a piece of the first points of a head that has one too many.
-    fn split_head(&mut self) {
-        let mut rest = Columns::with_room_for_a_block();
-        let (times, values) = (self.head.times(), self.head.values());
-        rest.extend(&times[BLOCK_POINTS..], &values[BLOCK_POINTS..]);
-        let full = Columns::from_parts(times[..BLOCK_POINTS].to_vec(), values[..BLOCK_POINTS].to_vec());
-        self.pieces.push_back(Piece::open(full));
-        self.open_pieces += 1;
-        self.head = rest;
+    /// Makes pieces of the first points of a head that has too many.
+    pub(super) fn split_head(&mut self) {
+        while self.head.len() > BLOCK_POINTS {
+            let mut rest = Columns::with_room_for_a_block();
+            let (times, values) = (self.head.times(), self.head.values());
+            rest.extend(&times[BLOCK_POINTS..], &values[BLOCK_POINTS..]);
+            let full = Columns::from_parts(times[..BLOCK_POINTS].to_vec(), values[..BLOCK_POINTS].to_vec());
+            self.pieces.push_back(Piece::open(full));
+            self.open_pieces += 1;
+            self.head = rest;
+        }
     }
 
     /// Drops what is older than the retention allows. Amortised O(1): whole pieces go when their last
@@ -197,9 +197,7 @@ impl<V: Sample> Series<V> {
         }
         let floor = self.newest.saturating_sub_unsigned(self.options.retention);
         if floor > self.floor {
-            let dropped = self.count_in(self.floor..=floor - 1);
             self.floor = floor;
-            self.count -= dropped;
             self.drop_below_floor();
         }
     }

@@ -111,8 +111,13 @@ impl<V: Sample> Series<V> {
             return None;
         }
         self.late = Late::of(late);
-        self.count = self.count_in(i64::MIN..=i64::MAX);
-        self.newest = self.at_or_before(i64::MAX).map_or(0, |(newest, _)| newest);
+        self.count = self.count_stored(i64::MIN..=i64::MAX);
+        match self.at_or_before(i64::MAX) {
+            Some((newest, _)) => self.newest = newest,
+            // The retention keeps the newest point, so points never hide alone.
+            None if self.count > 0 => return None,
+            None => {}
+        }
         Some(())
     }
 

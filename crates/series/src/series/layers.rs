@@ -68,9 +68,12 @@ impl<V: Sample> Series<V> {
 
     /// Returns the number of points in `range`. O(blocks in the range), and two blocks decoded.
     pub fn count_in(&self, range: RangeInclusive<i64>) -> u64 {
-        let mut counting = Counting(0);
-        self.read(range, Direction::Forward, &mut counting);
-        counting.0
+        self.layers().count_in(range)
+    }
+
+    /// Like [`Series::count_in`], with the points that hide behind the floor.
+    pub(super) fn count_stored(&self, range: RangeInclusive<i64>) -> u64 {
+        Layers { floor: i64::MIN, ..self.layers() }.count_in(range)
     }
 }
 
@@ -90,6 +93,13 @@ impl<V> Reading<V> for Counting {
 }
 
 impl<V: Sample> Layers<'_, V> {
+    /// Returns the number of points in `range`.
+    pub(super) fn count_in(&self, range: RangeInclusive<i64>) -> u64 {
+        let mut counting = Counting(0);
+        self.read(range, Direction::Forward, &mut counting);
+        counting.0
+    }
+
     /// Reads the points in `range`.
     pub(super) fn read(
         &self,

@@ -77,7 +77,7 @@ pub struct Series<V> {
     pieces: VecDeque<Piece<V>>,
     head: Columns<V>,
     late: Late<V>,
-    /// Number of points.
+    /// Number of points, with those that hide behind the floor until their piece is dropped.
     count: u64,
     /// Number of pieces that are not compressed.
     open_pieces: usize,
@@ -116,9 +116,12 @@ impl<V: Sample> Series<V> {
         self.retain();
     }
 
-    /// Returns the number of points.
+    /// Returns the number of points. O(1), or one block decoded if the retention hides a part of it.
     pub fn len(&self) -> u64 {
-        self.count
+        match self.floor.checked_sub(1) {
+            Some(hidden) => self.count - self.count_stored(i64::MIN..=hidden),
+            None => self.count,
+        }
     }
 
     /// Whether the series has no points.

@@ -14,6 +14,18 @@ impl<V: Sample> Series<V> {
         if removed == 0 {
             return 0;
         }
+        self.remove_stored(range);
+        // Otherwise points that hide behind the floor might be all that is left.
+        if self.floor > i64::MIN {
+            self.remove_stored(i64::MIN..=self.floor - 1);
+        }
+        self.settle_newest();
+        removed
+    }
+
+    /// Removes points, also those that hide behind the floor.
+    fn remove_stored(&mut self, range: RangeInclusive<i64>) {
+        self.count -= self.count_stored(range.clone());
         self.late.remove(range.clone());
         self.head.remove(range.clone());
         let from = self.pieces.partition_point(|piece| piece.last < *range.start());
@@ -28,9 +40,6 @@ impl<V: Sample> Series<V> {
         self.pieces.truncate(from);
         self.pieces.extend(left);
         self.pieces.extend(behind);
-        self.count -= removed;
-        self.settle_newest();
-        removed
     }
 
     /// Finds the newest point after others have gone. Late points may not be behind all pieces.
@@ -48,34 +57,20 @@ impl<V: Sample> Series<V> {
                     self.head.insert(time, value);
                 }
                 self.late.remove(from..=i64::MAX);
-                self.close_overfull_head();
+                self.split_head();
             }
         }
     }
 
-    /// Makes pieces of a head that got more points than it may have.
-    fn close_overfull_head(&mut self) {
-        while self.head.len() > crate::BLOCK_POINTS {
-            let (times, values) = (self.head.times(), self.head.values());
-            let (full, rest) = (0..crate::BLOCK_POINTS, crate::BLOCK_POINTS..times.len());
-            let piece = Columns::from_parts(times[full.clone()].to_vec(), values[full].to_vec());
-            let rest = Columns::from_parts(times[rest.clone()].to_vec(), values[rest].to_vec());
-            self.pieces.push_back(Piece::open(piece));
-            self.open_pieces += 1;
-            self.head = rest;
-        }
-    }
-
-    /// Drops pieces and late points that lie below the floor. Does not count them.
+    /// Drops the pieces that lie below the floor, with the late points over them. What else is below it
+    /// hides until its piece goes.
     pub(super) fn drop_below_floor(&mut self) {
-        while let Some(piece) = self.pieces.front()
-            && piece.last < self.floor
-        {
+        let gone = self.pieces.partition_point(|piece| piece.last < self.floor);
+        let Some(last) = gone.checked_sub(1).map(|index| self.pieces[index].last) else { return };
+        self.count -= self.count_stored(i64::MIN..=last);
+        self.late.remove(i64::MIN..=last);
+        for piece in self.pieces.drain(..gone) {
             self.open_pieces -= usize::from(matches!(piece.body, Body::Open(_)));
-            self.pieces.pop_front();
-        }
-        if self.floor > i64::MIN && !self.late.is_empty() {
-            self.late.remove(i64::MIN..=self.floor - 1);
         }
     }
 }

@@ -43,6 +43,11 @@ impl<V: Sample> Snapshot<V> {
         self.layers().get(time).filter(|_| self.range.contains(&time))
     }
 
+    /// Returns the number of points. O(blocks), and two blocks decoded.
+    pub fn count(&self) -> u64 {
+        self.layers().count_in(self.range.clone())
+    }
+
     /// Reads the points, like [`Series::read`](super::Series::read).
     pub fn read(&self, direction: Direction, reading: &mut impl Reading<V>) {
         self.layers().read(self.range.clone(), direction, reading);

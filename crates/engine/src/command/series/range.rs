@@ -7,7 +7,7 @@ use crate::command::parse::{canonical_integer, float, is};
 use crate::error::CommandError;
 use crate::value::{Object, TimeSeries, TypedValue};
 use std::ops::{ControlFlow, RangeInclusive};
-use tidemark_series::{Aggregation, Buckets, Direction, Reading, Snapshot, Summary, Window, Windows};
+use tidemark_series::{Aggregation, Buckets, Direction, Reading, Snapshot, Window, Windows};
 
 /// Most values of an answer that is not written while it is read: those of buckets, groups and joins.
 pub(super) const VALUES_MAX: usize = 1 << 22;
@@ -312,9 +312,16 @@ impl Range {
         if self.from > self.to {
             return 0;
         }
-        let mut counting = Counting(0);
-        self.read(source, Direction::Forward, &mut counting);
-        counting.0.min(self.count())
+        let mut count = 0;
+        if self.times.is_none() && self.values.is_none() {
+            count = usize::try_from(source.points.count()).unwrap_or(usize::MAX);
+        } else {
+            self.read(source, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
+                count += times.len();
+                ControlFlow::Continue(())
+            });
+        }
+        count.min(self.count())
     }
 
     /// Calls `visit` with each point that is answered as it is, until it breaks off.
@@ -451,21 +458,6 @@ fn parse_count(rest: &[&[u8]]) -> Result<usize, CommandError> {
     let word = rest.first().ok_or(errors::COUNT_MISSING)?;
     let count = canonical_integer(word).ok_or(errors::COUNT)?;
     usize::try_from(count).ok().filter(|count| *count > 0).ok_or(errors::COUNT_RANGE)
-}
-
-/// Counts points without decoding blocks.
-struct Counting(usize);
-
-impl Reading<f64> for Counting {
-    fn run(&mut self, times: &[i64], _: &[f64]) -> ControlFlow<()> {
-        self.0 += times.len();
-        ControlFlow::Continue(())
-    }
-
-    fn block(&mut self, _: i64, _: i64, count: usize, _: &dyn Fn() -> Summary<f64>) -> bool {
-        self.0 += count;
-        true
-    }
 }
 
 fn parse_stamp(word: &[u8]) -> Option<Stamp> {
