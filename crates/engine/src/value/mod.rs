@@ -56,7 +56,7 @@ pub use pool::Pool;
 pub use series::TimeSeries;
 pub(crate) use series::{Definition, Labels, Unit};
 pub use set::Set;
-pub(crate) use snapshot_form::SnapshotForm;
+pub(crate) use snapshot_form::{SnapshotForm, image_pieces};
 pub use sorted_set::SortedSet;
 pub(crate) use sorted_set::compare as sorted_set_order;
 pub(crate) use string::elements_of as elements_of_string;

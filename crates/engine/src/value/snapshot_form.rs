@@ -27,6 +27,12 @@ impl SnapshotForm {
         Self::Elements { empty: || T::default().into_object() }
     }
 
+    /// Returns the form of a value whose every part is a piece of its image, as one element of
+    /// bytes.
+    pub(crate) const fn of_image(join: fn(Vec<Object>) -> Option<Object>) -> Self {
+        Self::Pieces { decode: decode_image_piece, join }
+    }
+
     /// Whether values may be written in parts.
     pub(crate) fn has_parts(&self) -> bool {
         !matches!(self, Self::Whole)
@@ -36,4 +42,13 @@ impl SnapshotForm {
     pub(crate) fn has_ordered_parts(&self) -> bool {
         matches!(self, Self::Pieces { .. })
     }
+}
+
+fn decode_image_piece(bytes: &mut Cursor<'_>, count: u32) -> Option<Object> {
+    (count == 1).then(|| bytes.bytes()).flatten().map(|piece| Object::String(piece.to_vec()))
+}
+
+/// Returns the bytes of pieces that [`SnapshotForm::of_image`] decoded; `None` if one is not bytes.
+pub(crate) fn image_pieces(pieces: &[Object]) -> Option<Vec<&[u8]>> {
+    pieces.iter().map(|piece| <Vec<u8>>::from_object(piece).map(Vec::as_slice)).collect()
 }

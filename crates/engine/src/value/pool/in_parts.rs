@@ -3,24 +3,20 @@
 use super::Pool;
 use super::capture::{PoolCapture, parts_of};
 use crate::persist::record::Cursor;
-use crate::value::{InParts, Object, Pieces, SnapshotForm, TypedValue};
+use crate::value::{InParts, Object, Pieces, SnapshotForm, TypedValue, image_pieces};
 
 /// Most items of a pool that is written whole.
 const WHOLE_MAX: usize = 512;
 
 impl Pool {
     /// Each part is a piece of the pool's image, as one element of bytes.
-    pub(crate) const SNAPSHOT_FORM: SnapshotForm = SnapshotForm::Pieces { decode: decode_piece, join };
-}
-
-fn decode_piece(bytes: &mut Cursor<'_>, count: u32) -> Option<Object> {
-    (count == 1).then(|| bytes.bytes()).flatten().map(|piece| Object::String(piece.to_vec()))
+    pub(crate) const SNAPSHOT_FORM: SnapshotForm = SnapshotForm::of_image(join);
 }
 
 fn join(pieces: Vec<Object>) -> Option<Object> {
-    let pieces: Vec<_> = pieces.iter().map(<Vec<u8>>::from_object).collect::<Option<_>>()?;
+    let pieces = image_pieces(&pieces)?;
     let (head, items) = pieces.split_first()?;
-    Some(Pool::assemble(head, items.iter().map(|piece| piece.as_slice()))?.into_object())
+    Some(Pool::assemble(head, items.iter().copied())?.into_object())
 }
 
 impl InParts for Pool {

@@ -3,24 +3,20 @@
 use super::TimeSeries;
 use super::capture::SeriesCapture;
 use crate::persist::record::Cursor;
-use crate::value::{InParts, Object, Pieces, SnapshotForm, TypedValue};
+use crate::value::{InParts, Object, Pieces, SnapshotForm, TypedValue, image_pieces};
 
 /// Most blocks of a series that is written whole.
 const WHOLE_MAX: usize = 8;
 
 impl TimeSeries {
     /// The first part is the head, each other a block, as one element of bytes.
-    pub(crate) const SNAPSHOT_FORM: SnapshotForm = SnapshotForm::Pieces { decode: decode_piece, join };
-}
-
-fn decode_piece(bytes: &mut Cursor<'_>, count: u32) -> Option<Object> {
-    (count == 1).then(|| bytes.bytes()).flatten().map(|piece| Object::String(piece.to_vec()))
+    pub(crate) const SNAPSHOT_FORM: SnapshotForm = SnapshotForm::of_image(join);
 }
 
 fn join(pieces: Vec<Object>) -> Option<Object> {
-    let pieces: Vec<_> = pieces.iter().map(<Vec<u8>>::from_object).collect::<Option<_>>()?;
+    let pieces = image_pieces(&pieces)?;
     let (head, parts) = pieces.split_first()?;
-    Some(TimeSeries::assemble(head, parts.iter().map(|piece| piece.as_slice()))?.into_object())
+    Some(TimeSeries::assemble(head, parts.iter().copied())?.into_object())
 }
 
 impl InParts for TimeSeries {

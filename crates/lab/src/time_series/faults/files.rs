@@ -246,8 +246,8 @@ impl Querying {
         Ok((series?, storage.calls_at(Site::ReadAt)))
     }
 
-    /// Recovers the series twice: once with the fault, and once without. A log that the first
-    /// recovery has damaged is written anew.
+    /// Recovers the series twice: once with the fault, and once without. If the first recovery
+    /// damages the log, it is written again from the start.
     fn recover_at_fault(
         &mut self,
         folder: LogFolder,
