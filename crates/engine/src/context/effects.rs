@@ -5,6 +5,7 @@ use crate::error::CommandError;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 use tidemark_log::Lsn;
+use tidemark_series::guarded;
 
 /// A command that is logged in place of the one that ran.
 #[derive(Debug)]
@@ -65,7 +66,9 @@ impl Rest {
     /// Writes the reply, or the error in place of it.
     pub(crate) fn write(self, reply: &mut Reply) {
         let mark = reply.len();
-        if let Err(error) = (self.0)(reply) {
+        let written = guarded(|| (self.0)(reply))
+            .unwrap_or_else(|block| Err(CommandError::UnreadableBlock(block.into())));
+        if let Err(error) = written {
             reply.truncate(mark);
             reply.error(&error);
         }

@@ -8,6 +8,7 @@ use crate::event::Events;
 use crate::execute::call::Call;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
+use tidemark_series::guarded;
 
 impl Engine {
     /// Runs a command from the log: as [`Engine::execute`], but without logging and without serving
@@ -32,7 +33,8 @@ impl Engine {
         if keys.events.are_wanted() {
             keys.note_misses(call.command, call.args);
         }
-        if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
+        let run = guarded(|| handler(&mut Context { keys, reply }, call.args));
+        if let Err(error) = run.unwrap_or_else(|block| Err(CommandError::UnreadableBlock(block.into()))) {
             answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {

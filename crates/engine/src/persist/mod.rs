@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod apply_error;
+pub(crate) mod blocks;
 pub mod change;
 #[cfg(test)]
 pub(crate) mod damage;

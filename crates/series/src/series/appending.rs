@@ -35,6 +35,9 @@ pub enum AppendError {
     /// The sum of the two values at this time is beyond the type's range.
     #[error("the sum of the values at {0} is beyond the range of their type")]
     Overflow(i64),
+    /// The points around this time are in a block that cannot be read from its file.
+    #[error("the points of the series around {0} cannot be read from their file")]
+    Unreadable(i64),
     /// Times do not rise, or there are more or fewer of them than values.
     #[error("points that are appended together must be at rising times, one value each")]
     NotRising,
@@ -85,7 +88,7 @@ impl<V: Sample> Series<V> {
         if let Some(ignore) = self.options.ignore
             && duplicates == DuplicatePolicy::Last
             && time >= self.newest
-            && let Some(last) = self.last()
+            && let Some(last) = self.find_last().map_err(|_| AppendError::Unreadable(time))?
             && ignore.covers(last, time, value)
         {
             return Ok(Appended::Ignored(last.0));
@@ -95,10 +98,10 @@ impl<V: Sample> Series<V> {
             self.retain();
             return Ok(Appended::Added);
         }
-        match self.get(time) {
+        match self.layers().get(time).map_err(|_| AppendError::Unreadable(time))? {
             None => {
+                self.put(time, value)?;
                 self.count += 1;
-                self.put(time, value);
                 Ok(Appended::Added)
             }
             Some(old) => {
@@ -110,7 +113,7 @@ impl<V: Sample> Series<V> {
                 };
                 let kept = duplicates.resolve(old, value).ok_or(refused)?;
                 if kept.to_bits() != old.to_bits() {
-                    self.put(time, kept);
+                    self.put(time, kept)?;
                 }
                 Ok(Appended::Replaced(old))
             }
@@ -162,7 +165,7 @@ impl<V: Sample> Series<V> {
     }
 
     /// Puts a point at or before the newest: into the head, or among the late ones.
-    fn put(&mut self, time: i64, value: V) {
+    fn put(&mut self, time: i64, value: V) -> Result<(), AppendError> {
         let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
         if behind_pieces {
             match self.head.get_mut(time) {
@@ -170,10 +173,14 @@ impl<V: Sample> Series<V> {
                 None => self.head.insert(time, value),
             }
             self.split_head();
-            return;
+            return Ok(());
+        }
+        if self.has_too_many_late() && self.merge_late().is_err() {
+            return Err(AppendError::Unreadable(time));
         }
         self.late.set(time, value);
         self.merge_late_if_many();
+        Ok(())
     }
 
     /// Makes pieces of the first points of a head that has too many.

@@ -6,6 +6,7 @@
 
 mod appending;
 mod columns;
+mod dropping;
 mod image;
 mod late;
 mod layers;
@@ -17,7 +18,7 @@ mod sealing;
 mod snapshot;
 
 pub use appending::{AppendError, Appended};
-pub use image::ImageError;
+pub use image::{ImageError, Part};
 pub use layers::{Direction, Reading};
 pub(crate) use lookup::between;
 pub use policy::{DuplicatePolicy, Ignore};
@@ -26,6 +27,7 @@ pub use snapshot::Snapshot;
 
 use crate::codec::Hints;
 use crate::sample::Sample;
+use crate::unreadable::served;
 use columns::Columns;
 use late::Late;
 use piece::Piece;
@@ -119,7 +121,7 @@ impl<V: Sample> Series<V> {
     /// Returns the number of points. O(1), or one block decoded if the retention hides a part of it.
     pub fn len(&self) -> u64 {
         match self.floor.checked_sub(1) {
-            Some(hidden) => self.count - self.count_stored(i64::MIN..=hidden),
+            Some(hidden) => self.count - served(self.count_stored(i64::MIN..=hidden)),
             None => self.count,
         }
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidemark_engine::{Delivery, Engine, Protocol, Reply};
+use tidemark_engine::{BlockPlacement, Delivery, Engine, Protocol, Reply};
 use tidemark_log::{Lsn, SnapshotWriter, Snapshots as LogSnapshots};
 
 /// Rest after some tens of microseconds of work. Without it, on a machine without a free core, the
@@ -21,12 +21,21 @@ pub(crate) fn start(
     requests: Requests,
 ) -> io::Result<JoinHandle<Result<(), TakeError>>> {
     let work = move || {
-        while let Request::Take(client) = requests.next() {
+        loop {
+            let client = match requests.next() {
+                Request::Stop => break,
+                Request::DropPoints => {
+                    drop_points(&shared);
+                    continue;
+                }
+                Request::Take(client) => client,
+            };
             assert!(shared.engine.is_loaded(), "a snapshot of what is not loaded would lose the rest");
             let log = shared.engine.log();
             let (tried, written_bytes) = (log.appended(), log.written_bytes());
             let relieves = log.wants_relief();
             let taken = take(&shared.engine, &shared.snapshots, relieves);
+            drop_points(&shared);
             if let Ok((_, bytes)) = &taken {
                 log.note_snapshot(*bytes, written_bytes);
             }
@@ -54,10 +63,27 @@ pub(crate) fn start(
 /// and durable, and the log before the oldest kept snapshot has been released. If it `relieves` a
 /// disk that gets full, releases all of the log before this snapshot.
 fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
+    let taken = write(engine, snapshots, relieves);
+    // Also after a failure, which may have left a file.
+    let removed = engine.log().block_files().remove_unused();
+    let bytes = taken?;
+    removed?;
+    Ok(bytes)
+}
+
+/// Drops points of series that take too much memory: after a snapshot, more of them are in files.
+fn drop_points(shared: &Shared) {
+    shared.engine.drop_points(|| std::thread::sleep(REST));
+}
+
+fn write(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
     let log = engine.log();
-    let mut snapshot = engine.snapshot();
+    let kept = LogSnapshots::new(Arc::clone(log.storage()));
+    let mut placement = BlockPlacement::begin(log.block_files(), &kept)?;
+    let mut snapshot = engine.snapshot_with(&placement);
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
+    placement.prepare(&mut writer);
     let rest = || {
         if !snapshots.is_last_wanted() {
             std::thread::sleep(REST);
@@ -69,6 +95,7 @@ fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, 
             return Err(TakeError::GivenUp);
         }
         writer.write_frame(KEYSPACE, &frame)?;
+        placement.write(&mut writer)?;
     }
     for frame in snapshot.query_frames() {
         writer.write_frame(WATCHED, &frame)?;
@@ -78,12 +105,15 @@ fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, 
     }
     snapshot.check()?;
     drop(snapshot);
+    placement.list(&mut writer);
+    let block_bytes = writer.block_bytes();
     if relieves {
         log.finish_relief(writer)?;
     } else {
         log.finish_snapshot(writer)?;
     }
-    Ok((lsn, LogSnapshots::new(Arc::clone(log.storage())).bytes(lsn)?))
+    placement.settle()?;
+    Ok((lsn, kept.bytes(lsn)? + block_bytes))
 }
 
 fn answer(taken: &Result<(Lsn, u64), TakeError>) -> Vec<u8> {

@@ -7,7 +7,7 @@ use crate::command::parse::{self, canonical_integer};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::value::{TimeSeries, Unit};
-use tidemark_series::{AppendError, Appended, DuplicatePolicy};
+use tidemark_series::{AppendError, Appended, DuplicatePolicy, guarded};
 
 /// Returns the time that a client is answered with.
 fn answered(appended: Result<Appended<f64>, AppendError>, time: i64) -> Result<i64, CommandError> {
@@ -114,7 +114,9 @@ fn step(
 ) -> Result<(), CommandError> {
     let key = args[1];
     let series = ctx.keys.read::<TimeSeries>(key)?;
-    let last = series.map(|series| (series.definition().unit, series.points().last()));
+    let last =
+        series.map(|series| guarded(|| (series.definition().unit, series.points().last()))).transpose();
+    let last = last.map_err(|block| CommandError::UnreadableBlock(block.into()))?;
     let options = Options::parse(args, 3, Also::Timestamp)?;
     let amount = parse::float(args[2]).ok().filter(|amount| amount.is_finite()).ok_or(errors::INCREMENT)?;
     let amount = sign * amount;

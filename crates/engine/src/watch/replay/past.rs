@@ -271,6 +271,8 @@ impl Widening {
 fn empty(log: &Arc<Log>) -> Engine {
     let engine = Engine::new(Arc::clone(log), 1, 0);
     engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
+    // Blocks stay in their files: a replay reads few of them.
+    engine.limit_series_memory(0);
     engine
 }
 
@@ -283,6 +285,7 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     match entry.value() {
         ValueRef::Raw(bytes) => bytes.len(),
         ValueRef::Object(Object::String(bytes)) => bytes.len(),
+        ValueRef::Object(Object::Series(series)) => series.bytes(),
         ValueRef::Object(_) => {
             scratch.clear();
             form::encode(entry, scratch);
