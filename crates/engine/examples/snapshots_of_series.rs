@@ -62,7 +62,7 @@ fn snapshot(engine: &Engine) -> Result<()> {
     let began = Instant::now();
     let log = engine.log();
     let snapshots = Snapshots::new(Arc::clone(log.storage()));
-    let mut placement = BlockPlacement::begin(log.block_files(), &snapshots)?;
+    let mut placement = BlockPlacement::begin_compacting(log.block_files(), &snapshots)?;
     let mut snapshot = engine.snapshot_with(&placement);
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
@@ -136,7 +136,12 @@ fn main() -> Result<()> {
             run(&engine, &[b"COPY", first.as_bytes(), format!("s:{series}:{copy}").as_bytes()])?;
         }
     }
-    println!("{} points in {} series: {:.0} s", each * SERIES * COPIES, SERIES * COPIES, began.elapsed().as_secs_f64());
+    println!(
+        "{} points in {} series: {:.0} s",
+        each * SERIES * COPIES,
+        SERIES * COPIES,
+        began.elapsed().as_secs_f64()
+    );
     snapshot(&engine)?;
     engine.log().close()?;
     drop(engine);

@@ -46,6 +46,9 @@ pub enum CommandError {
     /// Points of a series are in a block that cannot be read from its file.
     #[error("ERR a block of a series is damaged or cannot be read: {0}")]
     UnreadableBlock(Box<UnreadableBlock>),
+    /// A change needs points that are in such a block.
+    #[error("ERR the points of the series around {0} cannot be read from their file; nothing was changed")]
+    UnreadablePoints(i64),
     /// Any other error, with its code.
     #[error("{0}")]
     Text(Cow<'static, str>),

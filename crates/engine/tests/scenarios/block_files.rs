@@ -84,7 +84,7 @@ fn memory() -> (MemoryStorage, Arc<dyn Storage>) {
 fn snapshot_while(engine: &Engine, mut meanwhile: impl FnMut()) -> Result<u64, Failed> {
     let log = engine.log();
     let snapshots = Snapshots::new(Arc::clone(log.storage()));
-    let mut placement = BlockPlacement::begin(log.block_files(), &snapshots)?;
+    let mut placement = BlockPlacement::begin_compacting(log.block_files(), &snapshots)?;
     let mut snapshot = engine.snapshot_with(&placement);
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidemark_engine::{BlockPlacement, Delivery, Engine, Protocol, Reply};
-use tidemark_log::{Lsn, SnapshotWriter, Snapshots as LogSnapshots};
+use tidemark_engine::{BlockPlacement, BlockWriteError, Delivery, Engine, Protocol, Reply};
+use tidemark_log::{Lsn, SnapshotError, SnapshotWriter, Snapshots as LogSnapshots};
 
 /// Rest after some tens of microseconds of work. Without it, on a machine without a free core, the
 /// thread would delay a serving thread by a whole scheduler slice, which is milliseconds.
@@ -63,12 +63,18 @@ pub(crate) fn start(
 /// and durable, and the log before the oldest kept snapshot has been released. If it `relieves` a
 /// disk that gets full, releases all of the log before this snapshot.
 fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
-    let taken = write(engine, snapshots, relieves);
+    // On a disk that gets full there is no space to write blocks again.
+    let taken = match write(engine, snapshots, relieves, !relieves) {
+        // A damaged block stays where it is, so that the rest of the state has a snapshot.
+        Err(TakeError::Block(BlockWriteError::Unreadable(_))) => write(engine, snapshots, relieves, false),
+        taken => taken,
+    };
     // Also after a failure, which may have left a file.
-    let removed = engine.log().block_files().remove_unused();
-    let bytes = taken?;
-    removed?;
-    Ok(bytes)
+    match engine.log().block_files().remove_unused() {
+        Err(error @ SnapshotError::Sync(_)) if taken.is_ok() => Err(error.into()),
+        // A file that stays takes space only, and the next snapshot tries again.
+        _ => taken,
+    }
 }
 
 /// Drops points of series that take too much memory: after a snapshot, more of them are in files.
@@ -76,10 +82,20 @@ fn drop_points(shared: &Shared) {
     shared.engine.drop_points(|| std::thread::sleep(REST));
 }
 
-fn write(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
+/// Writes a snapshot. If it `compacts`, blocks of files that are to go are written again.
+fn write(
+    engine: &Engine,
+    snapshots: &Snapshots,
+    relieves: bool,
+    compacts: bool,
+) -> Result<(Lsn, u64), TakeError> {
     let log = engine.log();
     let kept = LogSnapshots::new(Arc::clone(log.storage()));
-    let mut placement = BlockPlacement::begin(log.block_files(), &kept)?;
+    let mut placement = if compacts {
+        BlockPlacement::begin_compacting(log.block_files(), &kept)?
+    } else {
+        BlockPlacement::begin(log.block_files())?
+    };
     let mut snapshot = engine.snapshot_with(&placement);
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;

@@ -84,7 +84,7 @@ pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
         AppendError::TooOld { .. } => TOO_OLD,
         AppendError::Overflow(_) => SUM_TOO_LARGE,
-        AppendError::Unreadable(_) => CommandError::Text(format!("ERR {error}").into()),
+        AppendError::Unreadable(time) => CommandError::UnreadablePoints(time),
         AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
 }

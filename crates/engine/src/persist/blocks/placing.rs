@@ -4,7 +4,7 @@ use super::{FileOfBlocks, WORD_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::snapshot::{BLOCK_FILE_HEADER_BYTES, BLOCK_OVERHEAD_BYTES};
-use tidemark_log::{BlockFileUse, BlockFiles, Snapshot, SnapshotError, SnapshotWriter, Snapshots};
+use tidemark_log::{BlockFileUse, BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
 use tidemark_series::{Block, BlockSource, Place, UnreadableBlock};
 
 /// Where a block is, or will be.
@@ -79,7 +79,7 @@ impl Placing {
 
 /// The blocks of a snapshot, for the thread that writes it.
 ///
-/// Steps: [`BlockPlacement::begin`]; [`BlockPlacement::write`] after each frame of the snapshot;
+/// Steps: [`BlockPlacement::begin_compacting`]; [`BlockPlacement::write`] after each frame of the snapshot;
 /// [`BlockPlacement::list`] after the last one; [`BlockPlacement::settle`] when the snapshot is durable.
 #[derive(Debug)]
 pub struct BlockPlacement {
@@ -90,22 +90,29 @@ pub struct BlockPlacement {
 }
 
 impl BlockPlacement {
-    /// Begins the block file of a snapshot. Blocks of older files that few blocks still need, or of
-    /// which there are many, are written again.
+    /// Begins the block file of a snapshot, which writes blocks that are in no file.
     ///
     /// # Errors
-    /// The files or the newest snapshot's list of them cannot be read.
-    pub fn begin(files: &Arc<BlockFiles>, snapshots: &Snapshots) -> Result<Self, SnapshotError> {
-        let number = files.next_number()?;
-        let newest = snapshots.list()?.last().map(|lsn| snapshots.open(*lsn)).transpose()?;
-        let used = newest.as_ref().map(Snapshot::block_files).transpose()?.unwrap_or_default();
-        let mut sizes = Vec::new();
-        for file in used {
-            sizes.push((file, files.open(file.number)?.bytes()));
-        }
+    /// The directory cannot be listed.
+    pub fn begin(files: &Arc<BlockFiles>) -> Result<Self, SnapshotError> {
+        Self::with(files, BTreeSet::new())
+    }
+
+    /// Like [`BlockPlacement::begin`]. Blocks of files of which little is used, or of which there are
+    /// many, are written again, so that those files can go.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn begin_compacting(files: &Arc<BlockFiles>, snapshots: &Snapshots) -> Result<Self, SnapshotError> {
+        // What cannot be read stays as it is: the new snapshot may replace it.
+        let sizes = sizes(files, snapshots).unwrap_or_default();
+        Self::with(files, super::compaction::choose(&sizes))
+    }
+
+    fn with(files: &Arc<BlockFiles>, rewritten: BTreeSet<u64>) -> Result<Self, SnapshotError> {
         let placing = Placing {
-            number,
-            rewritten: super::compaction::choose(&sizes),
+            number: files.next_number()?,
+            rewritten,
             state: Mutex::new(PlacingState {
                 end: BLOCK_FILE_HEADER_BYTES as u64,
                 waiting: Vec::new(),
@@ -167,4 +174,11 @@ impl BlockPlacement {
         }
         Ok(())
     }
+}
+
+/// Returns the files that the newest snapshot lists, each with its size in bytes.
+fn sizes(files: &BlockFiles, snapshots: &Snapshots) -> Result<Vec<(BlockFileUse, u64)>, SnapshotError> {
+    let Some(newest) = snapshots.list()?.last().copied() else { return Ok(Vec::new()) };
+    let listed = snapshots.open(newest)?.block_files()?;
+    listed.into_iter().map(|file| Ok((file, files.open(file.number)?.bytes()))).collect()
 }
