@@ -23,7 +23,7 @@ const COPIES: u64 = 50;
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 fn open(storage: &Arc<dyn Storage>) -> Result<Engine> {
-    let options = Options { durability: Durability::Os, ..Options::default() };
+    let options = Options { durability: Durability::Off, ..Options::default() };
     let (log, _) = Log::open(Arc::clone(storage), options)?;
     Ok(Engine::new(Arc::new(log), 64, 1))
 }
