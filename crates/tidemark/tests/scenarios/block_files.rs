@@ -54,6 +54,11 @@ fn digest(client: &mut Client) -> Answer {
     client.call(&["DEBUG", "DIGEST"]).expect("an answer")
 }
 
+/// Returns the memory of a series as `TS.INFO` has it, its second field.
+fn memory_usage(client: &mut Client) -> i64 {
+    call(client, &["TS.INFO", "series:1"]).array()[3].integer()
+}
+
 #[test]
 fn kills_while_blocks_are_written_lose_nothing_and_leave_no_file() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -105,16 +110,15 @@ fn the_limit_of_points_in_memory_changes_while_the_server_runs_and_no_answer_doe
     }
     let range = ["TS.RANGE", "series:1", "-", "+", "AGGREGATION", "avg", "7000"];
     let expected = client.call(&range).expect("an answer");
-    let (before, usage) =
-        (digest(&mut client), client.call(&["MEMORY", "USAGE", "series:1"]).expect("an answer"));
+    let (before, usage) = (digest(&mut client), memory_usage(&mut client));
     assert_eq!(
         client.call(&["CONFIG", "SET", "series-memory", "1"]).expect("an answer"),
         Answer::Status("OK".into())
     );
     assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
     // The answer of `SAVE` comes when points have left memory.
-    let after = client.call(&["MEMORY", "USAGE", "series:1"]).expect("an answer");
-    assert!(after.integer() < usage.integer() / 2, "{after:?} of {usage:?}");
+    let after = memory_usage(&mut client);
+    assert!(after < usage / 2, "{after} of {usage}");
     assert_eq!(client.call(&range).expect("an answer"), expected);
     assert_eq!(digest(&mut client), before);
     assert!(server.terminate().success());
