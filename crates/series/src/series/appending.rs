@@ -56,16 +56,11 @@ impl<V: Sample> Series<V> {
         value: V,
         duplicates: DuplicatePolicy,
     ) -> Result<Appended<V>, AppendError> {
-        // The point is behind all others, and the head has room: nothing else can apply.
-        if time > self.newest
-            && self.count > 0
-            && !self.head.is_full()
-            && self.options.ignore.is_none()
-            && self.options.retention == 0
+        if time > self.append_after
+            && time <= self.append_until
+            && self.head.push_into_room(time, value)
         {
-            self.head.push(time, value);
-            self.newest = time;
-            self.count += 1;
+            self.append_after = time;
             return Ok(Appended::Added);
         }
         self.append_slowly(time, value, duplicates)
@@ -79,26 +74,27 @@ impl<V: Sample> Series<V> {
         value: V,
         duplicates: DuplicatePolicy,
     ) -> Result<Appended<V>, AppendError> {
-        if time < self.floor {
-            return Err(AppendError::TooOld { time, floor: self.floor });
+        let floor = self.floor();
+        if time < floor {
+            return Err(AppendError::TooOld { time, floor });
         }
+        let is_behind = self.is_empty() || time > self.newest();
         if let Some(ignore) = self.options.ignore
             && duplicates == DuplicatePolicy::Last
-            && time >= self.newest
+            && (is_behind || time == self.newest())
             && let Some(last) = self.last()
             && ignore.covers(last, time, value)
         {
             return Ok(Appended::Ignored(last.0));
         }
-        if self.count == 0 || time > self.newest {
+        if is_behind {
             self.push(time, value);
             self.retain();
             return Ok(Appended::Added);
         }
         match self.get(time) {
             None => {
-                self.count += 1;
-                self.put(time, value);
+                self.put(time, value, true);
                 Ok(Appended::Added)
             }
             Some(old) => {
@@ -110,7 +106,7 @@ impl<V: Sample> Series<V> {
                 };
                 let kept = duplicates.resolve(old, value).ok_or(refused)?;
                 if kept.to_bits() != old.to_bits() {
-                    self.put(time, kept);
+                    self.put(time, kept, false);
                 }
                 Ok(Appended::Replaced(old))
             }
@@ -120,14 +116,15 @@ impl<V: Sample> Series<V> {
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
     /// is added if they do not. O(n), a copy of the columns.
     pub fn extend(&mut self, times: &[i64], values: &[V]) -> Result<(), AppendError> {
-        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        let Some(first) = times.first() else {
             return if values.is_empty() { Ok(()) } else { Err(AppendError::NotRising) };
         };
-        if times.len() != values.len() || !rise(times) || (self.count > 0 && *first <= self.newest) {
+        if times.len() != values.len() || !rise(times) || (!self.is_empty() && *first <= self.newest()) {
             return Err(AppendError::NotRising);
         }
-        if *first < self.floor {
-            return Err(AppendError::TooOld { time: *first, floor: self.floor });
+        let floor = self.floor();
+        if *first < floor {
+            return Err(AppendError::TooOld { time: *first, floor });
         }
         let (mut times, mut values) = (times, values);
         while !times.is_empty() {
@@ -137,9 +134,7 @@ impl<V: Sample> Series<V> {
             let room = (BLOCK_POINTS - self.head.len()).min(times.len());
             self.head.extend(&times[..room], &values[..room]);
             (times, values) = (&times[room..], &values[room..]);
-            self.count += room as u64;
         }
-        self.newest = *last;
         self.retain();
         Ok(())
     }
@@ -150,19 +145,25 @@ impl<V: Sample> Series<V> {
             self.close_head();
         }
         self.head.push(time, value);
-        self.newest = time;
-        self.count += 1;
     }
 
     /// Makes a piece of the head, which has points.
     fn close_head(&mut self) {
         let head = std::mem::replace(&mut self.head, Columns::with_room_for_a_block());
-        self.pieces.push_back(Piece::open(head));
+        self.settle(head);
+    }
+
+    /// Makes a piece of points behind all pieces that are in the head no more.
+    pub(super) fn settle(&mut self, points: Columns<V>) {
+        self.settled += points.len() as u64;
+        let piece = Piece::open(points);
+        self.newest_settled = piece.last;
+        self.pieces.push_back(piece);
         self.open_pieces += 1;
     }
 
     /// Puts a point at or before the newest: into the head, or among the late ones.
-    fn put(&mut self, time: i64, value: V) {
+    fn put(&mut self, time: i64, value: V, is_new: bool) {
         let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
         if behind_pieces {
             match self.head.get_mut(time) {
@@ -172,6 +173,7 @@ impl<V: Sample> Series<V> {
             self.split_head();
             return;
         }
+        self.settled += u64::from(is_new);
         self.late.set(time, value);
         self.merge_late_if_many();
     }
@@ -183,8 +185,7 @@ impl<V: Sample> Series<V> {
             let (times, values) = (self.head.times(), self.head.values());
             rest.extend(&times[BLOCK_POINTS..], &values[BLOCK_POINTS..]);
             let full = Columns::from_parts(times[..BLOCK_POINTS].to_vec(), values[..BLOCK_POINTS].to_vec());
-            self.pieces.push_back(Piece::open(full));
-            self.open_pieces += 1;
+            self.settle(full);
             self.head = rest;
         }
     }
@@ -192,13 +193,20 @@ impl<V: Sample> Series<V> {
     /// Drops what is older than the retention allows. Amortised O(1): whole pieces go when their last
     /// point is too old, and single points only hide behind the floor until then.
     pub(super) fn retain(&mut self) {
-        if self.options.retention == 0 || self.count == 0 {
-            return;
-        }
-        let floor = self.newest.saturating_sub_unsigned(self.options.retention);
-        if floor > self.floor {
-            self.floor = floor;
-            self.drop_below_floor();
+        self.floor = self.floor();
+        self.drop_below_floor();
+        self.expect_appends();
+    }
+
+    /// Computes which points may be appended without a look at the options.
+    pub(super) fn expect_appends(&mut self) {
+        (self.append_after, self.append_until) = (self.newest(), i64::MAX);
+        if self.is_empty() || self.options.ignore.is_some() {
+            self.append_after = i64::MAX;
+        } else if self.options.retention > 0
+            && let Some(oldest) = self.pieces.front()
+        {
+            self.append_until = oldest.last.saturating_add_unsigned(self.options.retention);
         }
     }
 }

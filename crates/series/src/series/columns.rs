@@ -54,6 +54,11 @@ impl<V: Sample> Columns<V> {
         self.times.first().copied()
     }
 
+    #[inline]
+    pub(crate) fn last_time(&self) -> Option<i64> {
+        self.times.last().copied()
+    }
+
     pub(crate) fn last(&self) -> Option<(i64, V)> {
         Some((*self.times.last()?, *self.values.last()?))
     }
@@ -69,6 +74,18 @@ impl<V: Sample> Columns<V> {
         debug_assert!(self.times.last().is_none_or(|last| *last < time), "times rise");
         self.times.push(time);
         self.values.push(value);
+    }
+
+    /// Like [`Columns::push`], but returns `false` instead if memory must be allocated for the point,
+    /// or if the columns are full.
+    #[inline]
+    pub(crate) fn push_into_room(&mut self, time: i64, value: V) -> bool {
+        let has_room = self.times.len() < self.times.capacity().min(BLOCK_POINTS)
+            && self.values.len() < self.values.capacity();
+        if has_room {
+            self.push(time, value);
+        }
+        has_room
     }
 
     /// Appends points behind all others.

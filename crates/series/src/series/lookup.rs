@@ -15,10 +15,7 @@ impl<V: Sample> Series<V> {
 
     /// Returns the newest point. O(1) unless points were removed.
     pub fn last(&self) -> Option<(i64, V)> {
-        match self.head.last() {
-            Some(last) if last.0 == self.newest && last.0 >= self.floor => Some(last),
-            _ => self.at_or_before(i64::MAX),
-        }
+        self.head.last().or_else(|| self.at_or_before(i64::MAX))
     }
 
     /// Returns the oldest point.

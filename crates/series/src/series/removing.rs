@@ -14,20 +14,22 @@ impl<V: Sample> Series<V> {
         if removed == 0 {
             return 0;
         }
+        self.floor = self.floor();
         self.remove_stored(range);
         // Otherwise points that hide behind the floor might be all that is left.
         if self.floor > i64::MIN {
             self.remove_stored(i64::MIN..=self.floor - 1);
         }
         self.settle_newest();
+        self.retain();
         removed
     }
 
     /// Removes points, also those that hide behind the floor.
     fn remove_stored(&mut self, range: RangeInclusive<i64>) {
-        self.count -= self.count_stored(range.clone());
+        let removed = self.count_stored(range.clone());
         self.late.remove(range.clone());
-        self.head.remove(range.clone());
+        self.settled -= removed - self.head.remove(range.clone()) as u64;
         let from = self.pieces.partition_point(|piece| piece.last < *range.start());
         let to = self.pieces.partition_point(|piece| piece.first <= *range.end());
         let mut left = Vec::new();
@@ -44,15 +46,14 @@ impl<V: Sample> Series<V> {
 
     /// Finds the newest point after others have gone. Late points may not be behind all pieces.
     fn settle_newest(&mut self) {
-        if let Some((newest, _)) = self.at_or_before(i64::MAX) {
-            self.newest = newest;
-        }
-        let end_of_pieces = self.pieces.back().map_or(i64::MIN, |piece| piece.last);
-        if self.pieces.is_empty() || self.newest > end_of_pieces {
-            let from = if self.pieces.is_empty() { i64::MIN } else { end_of_pieces + 1 };
+        let end_of_pieces = self.pieces.back().map(|piece| piece.last);
+        self.newest_settled = end_of_pieces.unwrap_or(i64::MIN);
+        // No time is behind `i64::MAX`.
+        if let Some(from) = end_of_pieces.map_or(Some(i64::MIN), |end| end.checked_add(1)) {
             let (times, values) = self.late.range(from..=i64::MAX);
             if !times.is_empty() {
                 let moved: Vec<(i64, V)> = times.iter().copied().zip(values.iter().copied()).collect();
+                self.settled -= moved.len() as u64;
                 for (time, value) in moved {
                     self.head.insert(time, value);
                 }
@@ -67,7 +68,7 @@ impl<V: Sample> Series<V> {
     pub(super) fn drop_below_floor(&mut self) {
         let gone = self.pieces.partition_point(|piece| piece.last < self.floor);
         let Some(last) = gone.checked_sub(1).map(|index| self.pieces[index].last) else { return };
-        self.count -= self.count_stored(i64::MIN..=last);
+        self.settled -= self.count_stored(i64::MIN..=last);
         self.late.remove(i64::MIN..=last);
         for piece in self.pieces.drain(..gone) {
             self.open_pieces -= usize::from(matches!(piece.body, Body::Open(_)));
