@@ -8,7 +8,7 @@
 //!
 //! All arithmetic wraps, in both directions, so every sequence of `i64` is read back as it was.
 
-use super::packing::{Packed, bit_length, pack};
+use super::packing::{CHUNK, Packed, bit_length, pack};
 use super::positions::{self, Positions};
 use super::window::{Fit, unzigzag, zigzag};
 use super::words::{Reader, Words};
@@ -16,7 +16,7 @@ use crate::BLOCK_POINTS;
 
 /// Distance between the positions whose running sum is stored, so that one integer can be read
 /// without adding up all before it.
-const RESTART: usize = 128;
+const RESTART: usize = CHUNK;
 
 /// Most fraction bits of a line's slope: enough to be off by less than 1 after 1,024 steps.
 const FRACTION_MAX: u32 = 20;
@@ -309,6 +309,7 @@ pub(crate) struct Integers<'a> {
 impl<'a> Integers<'a> {
     /// Takes `count` integers; `None` if words are missing or the description is impossible. O(1); the
     /// rest is checked by [`Integers::is_well_formed`].
+    #[inline]
     pub(crate) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
         if count == 0 || count > BLOCK_POINTS {
             return None;
@@ -382,23 +383,46 @@ impl<'a> Integers<'a> {
 
     /// Adds up the deltas since the restart before `index`.
     fn sum_of_deltas(&self, index: usize) -> i64 {
-        let restart = index / RESTART;
-        let start = if restart == 0 { 0 } else { unzigzag(self.restarts.get(restart - 1)) };
-        let deltas = restart * RESTART + 1..=index;
-        let mut sum = start.wrapping_add(self.base.wrapping_mul((index - restart * RESTART) as i64));
-        for position in deltas.clone() {
-            sum = sum.wrapping_add(self.packed.get(position).cast_signed());
-        }
-        // An exception's place among the packed integers is zero.
-        let exceptions = self.positions.count_before(*deltas.start())..self.positions.count_before(index + 1);
-        for exception in exceptions {
-            sum = sum.wrapping_add(unzigzag(self.exceptions.get(exception)));
+        let (restart, distance) = (index / RESTART, index % RESTART);
+        let start = index - distance;
+        let packed = self.packed.sum_of_chunk(restart, distance + 1).wrapping_sub(self.packed.get(start));
+        let of_bases = self.base.wrapping_mul(distance as i64);
+        let mut sum = self.sum_at_restart(restart).wrapping_add(of_bases).wrapping_add(packed.cast_signed());
+        if self.positions.len() > 0 {
+            // An exception's place among the packed integers is zero.
+            for exception in self.positions.count_before(start + 1)..self.positions.count_before(index + 1) {
+                sum = sum.wrapping_add(unzigzag(self.exceptions.get(exception)));
+            }
         }
         sum
     }
 
+    /// Returns the sum of the deltas up to a restart.
+    #[inline]
+    fn sum_at_restart(&self, restart: usize) -> i64 {
+        if restart == 0 { 0 } else { unzigzag(self.restarts.get(restart - 1)) }
+    }
+
+    /// Writes the deltas from a restart on, at least `count` of them, to `into`; the base is missing in
+    /// each, and the first is not the step to the restart.
+    #[inline]
+    fn unpack_deltas(&self, restart: usize, count: usize, into: &mut [u64; RESTART]) {
+        self.packed.unpack_chunk(restart, count, into);
+        if self.positions.len() > 0 {
+            let start = restart * RESTART;
+            for exception in self.positions.count_before(start)..self.positions.len() {
+                let position = self.positions.get(exception) - start;
+                if position >= count {
+                    break;
+                }
+                into[position] = unzigzag(self.exceptions.get(exception)).cast_unsigned();
+            }
+        }
+    }
+
     /// Returns how many integers are at most `value`, if they rise. O(1) for a line without
-    /// exceptions that fits exactly, else O(log n) for a line and O(n) for the rest.
+    /// exceptions that fits exactly, else O(log n) for a line, at most 128 additions for deltas, and
+    /// O(n) for the rest.
     pub(crate) fn count_up_to(&self, value: i64) -> usize {
         if value < self.first {
             return 0;
@@ -410,9 +434,37 @@ impl<'a> Integers<'a> {
         {
             return self.count_along_line(value);
         }
+        if self.transform == Transform::Delta {
+            return self.count_deltas_up_to(value);
+        }
         let mut integers = [0; BLOCK_POINTS];
         self.decode(&mut integers);
         integers[..self.count].partition_point(|integer| integer.cast_signed() <= value)
+    }
+
+    /// Adds up the deltas behind the last restart that is not above `value`, which is not below the
+    /// first integer.
+    fn count_deltas_up_to(&self, value: i64) -> usize {
+        let at_restart =
+            |restart: usize| self.first.wrapping_add(self.sum_at_restart(restart).wrapping_mul(self.divisor));
+        let (mut restart, mut above) = (0, Restarts::count(self.transform, self.count) + 1);
+        while restart + 1 < above {
+            let middle = usize::midpoint(restart, above);
+            if at_restart(middle) <= value { restart = middle } else { above = middle }
+        }
+        let start = restart * RESTART;
+        let count = RESTART.min(self.count - start);
+        let mut deltas = [0; RESTART];
+        self.unpack_deltas(restart, count, &mut deltas);
+        let mut integer = at_restart(restart);
+        for (index, delta) in deltas[..count].iter().enumerate().skip(1) {
+            let delta = self.base.wrapping_add(delta.cast_signed());
+            integer = integer.wrapping_add(delta.wrapping_mul(self.divisor));
+            if integer > value {
+                return start + index;
+            }
+        }
+        start + count
     }
 
     /// Narrows the search to the positions where the line is near `value`.

@@ -15,5 +15,5 @@ mod window;
 mod words;
 
 pub(crate) use integers::{Integers, encode as encode_integers};
-pub(crate) use values::{Hints, Values, encode as encode_values};
+pub(crate) use values::{Hints, Values, encode as encode_values, value_at};
 pub(crate) use words::{Reader, Words};

@@ -45,7 +45,10 @@ impl<V: Sample> Series<V> {
     /// late points cost a lookup, and now and then a merge.
     #[inline]
     pub fn append(&mut self, time: i64, value: V) -> Result<Appended<V>, AppendError> {
-        self.append_with(time, value, self.options.duplicates)
+        if self.append_to_head(time, value) {
+            return Ok(Appended::Added);
+        }
+        self.append_slowly(time, value, self.options.duplicates)
     }
 
     /// Like [`Series::append`], with another policy for this point.
@@ -56,14 +59,16 @@ impl<V: Sample> Series<V> {
         value: V,
         duplicates: DuplicatePolicy,
     ) -> Result<Appended<V>, AppendError> {
-        if time > self.append_after
-            && time <= self.append_until
-            && self.head.push_into_room(time, value)
-        {
-            self.append_after = time;
+        if self.append_to_head(time, value) {
             return Ok(Appended::Added);
         }
         self.append_slowly(time, value, duplicates)
+    }
+
+    /// Appends a point if nothing but the head changes by it.
+    #[inline]
+    fn append_to_head(&mut self, time: i64, value: V) -> bool {
+        time <= self.append_until && self.head.push_behind(time, value)
     }
 
     #[cold]
@@ -193,21 +198,25 @@ impl<V: Sample> Series<V> {
     /// Drops what is older than the retention allows. Amortised O(1): whole pieces go when their last
     /// point is too old, and single points only hide behind the floor until then.
     pub(super) fn retain(&mut self) {
-        self.floor = self.floor();
-        self.drop_below_floor();
+        let floor = self.floor();
+        if floor > self.floor {
+            self.floor = floor;
+            self.drop_below_floor();
+        }
         self.expect_appends();
     }
 
-    /// Computes which points may be appended without a look at the options.
+    /// Computes up to which time points may be appended without a look at the options.
     pub(super) fn expect_appends(&mut self) {
-        (self.append_after, self.append_until) = (self.newest(), i64::MAX);
-        if self.is_empty() || self.options.ignore.is_some() {
-            self.append_after = i64::MAX;
+        self.append_until = if self.options.ignore.is_some() {
+            i64::MIN
         } else if self.options.retention > 0
             && let Some(oldest) = self.pieces.front()
         {
-            self.append_until = oldest.last.saturating_add_unsigned(self.options.retention);
-        }
+            oldest.last.saturating_add_unsigned(self.options.retention)
+        } else {
+            i64::MAX
+        };
     }
 }
 

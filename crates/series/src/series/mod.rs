@@ -86,10 +86,8 @@ pub struct Series<V> {
     newest_settled: i64,
     /// Points before this time have been dropped, and stay so, even if the retention changes.
     floor: i64,
-    /// A point behind this time, up to `append_until`, only goes to the head: no option applies to
+    /// A point behind the head's last, up to this time, only goes to the head: no option applies to
     /// it, and no piece becomes too old by it.
-    append_after: i64,
-    /// See `append_after`.
     append_until: i64,
     hints: Hints,
 }
@@ -106,7 +104,6 @@ impl<V: Sample> Series<V> {
             open_pieces: 0,
             newest_settled: i64::MIN,
             floor: i64::MIN,
-            append_after: i64::MAX,
             append_until: i64::MIN,
             hints: Hints::default(),
         }
