@@ -35,7 +35,12 @@ enum Transform {
 
 impl Transform {
     fn of_code(code: u8) -> Option<Self> {
-        [Self::Line, Self::Delta, Self::DeltaOfDelta].into_iter().find(|shape| *shape as u8 == code)
+        match code {
+            0 => Some(Self::Line),
+            1 => Some(Self::Delta),
+            2 => Some(Self::DeltaOfDelta),
+            _ => None,
+        }
     }
 
     /// Number of integers at the start that have no prediction.

@@ -64,6 +64,7 @@ pub(super) struct Packed<'a> {
 
 impl<'a> Packed<'a> {
     /// Takes `count` integers of `width` bits; `None` if words are missing or the width is above 64.
+    #[inline]
     pub(super) fn read(from: &mut Reader<'a>, count: usize, width: u32) -> Option<Self> {
         if width > 64 || count > BLOCK_POINTS {
             return None;
@@ -161,15 +162,18 @@ impl<'a> Packed<'a> {
         sum
     }
 
+    /// Unpacks the integers that begin at a bit of each of [`LANES`] words.
     #[inline]
     fn unpack_row(&self, (word, shift): (usize, usize), row: &mut [u64; LANES]) {
+        let (rows, _) = self.words[word..].as_chunks::<LANES>();
         let mask = self.mask();
-        for (value, low) in row.iter_mut().zip(&self.words[word..word + LANES]) {
-            *value = low >> shift & mask;
-        }
         if shift + self.width as usize > 64 {
-            for (value, high) in row.iter_mut().zip(&self.words[word + LANES..word + 2 * LANES]) {
-                *value |= high << (64 - shift) & mask;
+            for (value, (low, high)) in row.iter_mut().zip(rows[0].iter().zip(&rows[1])) {
+                *value = (low >> shift | high << (64 - shift)) & mask;
+            }
+        } else {
+            for (value, low) in row.iter_mut().zip(&rows[0]) {
+                *value = low >> shift & mask;
             }
         }
     }

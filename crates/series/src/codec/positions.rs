@@ -30,6 +30,7 @@ pub(super) struct Positions<'a> {
 
 impl<'a> Positions<'a> {
     /// Takes `count` positions; `None` if words are missing. O(1).
+    #[inline]
     pub(super) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
         Some(Self { packed: Packed::read(from, count, POSITION_BITS)?, count })
     }

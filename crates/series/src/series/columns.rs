@@ -145,23 +145,25 @@ impl<V: Sample> Columns<V> {
         if time > *last {
             return times.len();
         }
-        // Where the time would be if all steps were equal: mostly right, or one off.
-        let (span, distance) = (last.wrapping_sub(*first) as u64, time.wrapping_sub(*first) as u64);
-        let guess = (distance as f64 / span as f64 * (times.len() - 1) as f64) as usize;
-        let guess = guess.clamp(1, times.len() - 1);
-        for near in [guess, (guess + 1).min(times.len() - 1)] {
-            if times[near] >= time && times[near - 1] < time {
-                return near;
-            }
-        }
-        times.partition_point(|other| *other < time)
+        position_between(times, *first, *last, time)
     }
 
     /// Returns the value at exactly `time`.
     #[inline]
     pub(crate) fn get(&self, time: i64) -> Option<V> {
-        let position = self.position(time);
-        (*self.times().get(position)? == time).then(|| self.values[position])
+        self.get_between(self.first_time()?, self.last_time()?, time)
+    }
+
+    /// Returns the value at exactly `time`; the caller knows the first and the last time, so that they
+    /// need not be read.
+    #[inline]
+    pub(crate) fn get_between(&self, first: i64, last: i64, time: i64) -> Option<V> {
+        if time < first || time > last {
+            return None;
+        }
+        let times = self.times();
+        let position = position_between(times, first, last, time);
+        (*times.get(position)? == time).then(|| self.values[position])
     }
 
     /// Returns the value at `time` for a change.
@@ -195,6 +197,25 @@ impl<V: Sample> Columns<V> {
     pub(crate) fn positions(&self, range: RangeInclusive<i64>) -> std::ops::Range<usize> {
         positions(self.times(), range)
     }
+}
+
+/// Returns the position of the first of rising times at or after `time`, which is at or between the
+/// first and the last.
+#[inline]
+fn position_between(times: &[i64], first: i64, last: i64, time: i64) -> usize {
+    // Where the time would be if all steps were equal: mostly right, or one off.
+    let (span, distance) = (last.wrapping_sub(first) as u64, time.wrapping_sub(first) as u64);
+    let guess = (distance as f64 / span.max(1) as f64 * (times.len() - 1) as f64).round() as usize;
+    if times.get(guess) == Some(&time) {
+        return guess;
+    }
+    let guess = guess.clamp(1, (times.len() - 1).max(1));
+    for near in [guess, guess + 1] {
+        if times.get(near).is_some_and(|at| *at >= time) && times[near - 1] < time {
+            return near;
+        }
+    }
+    times.partition_point(|other| *other < time)
 }
 
 /// Returns the positions of rising times in `range`.

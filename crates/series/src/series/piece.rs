@@ -71,7 +71,7 @@ impl<V: Sample> Piece<V> {
     pub(crate) fn get(&self, time: i64) -> Option<V> {
         match &self.body {
             Body::Sealed(block) => block.get(time),
-            Body::Open(columns) => columns.get(time),
+            Body::Open(columns) => columns.get_between(self.first, self.last, time),
         }
     }
 
