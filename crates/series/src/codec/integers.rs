@@ -336,8 +336,10 @@ impl<'a> Integers<'a> {
             return None;
         }
         let packed = Packed::read(from, count, byte(8))?;
-        let positions = Positions::read(from, exception_count)?;
-        let exceptions = Packed::read(from, exception_count, byte(16))?;
+        let (positions, exceptions) = match exception_count {
+            0 => (Positions::NONE, Packed::NONE),
+            some => (Positions::read(from, some)?, Packed::read(from, some, byte(16))?),
+        };
         let restarts = Packed::read(from, Restarts::count(transform, count), byte(32))?;
         Some(Self {
             count,

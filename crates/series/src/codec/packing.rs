@@ -59,10 +59,14 @@ pub(super) fn pack(values: &[u64], width: u32, into: &mut Words) {
 pub(super) struct Packed<'a> {
     words: &'a [u64],
     width: u32,
-    count: usize,
+    /// At most [`BLOCK_POINTS`].
+    count: u32,
 }
 
 impl<'a> Packed<'a> {
+    /// No integers.
+    pub(super) const NONE: Self = Self { words: &[], width: 0, count: 0 };
+
     /// Takes `count` integers of `width` bits; `None` if words are missing or the width is above 64.
     #[inline]
     pub(super) fn read(from: &mut Reader<'a>, count: usize, width: u32) -> Option<Self> {
@@ -70,17 +74,23 @@ impl<'a> Packed<'a> {
             return None;
         }
         let words = from.take(packed_words(count, width))?;
-        Some(Self { words, width, count })
+        Some(Self { words, width, count: count as u32 })
+    }
+
+    /// Returns the number of integers.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
     }
 
     /// Returns the integer at `index`, which is below the count. O(1).
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {
-        assert!(index < self.count, "index {index} of {} packed integers", self.count);
+        assert!(index < self.len(), "index {index} of {} packed integers", self.len());
         if self.width == 0 {
             return 0;
         }
-        if self.count == BLOCK_POINTS {
+        if self.len() == BLOCK_POINTS {
             let (word, shift) = self.row_of(index / CHUNK, index % CHUNK / LANES);
             return self.joined(word + index % LANES, LANES, shift);
         }
@@ -122,10 +132,10 @@ impl<'a> Packed<'a> {
     #[inline]
     pub(super) fn unpack_chunk(&self, chunk: usize, count: usize, into: &mut [u64; CHUNK]) {
         let start = chunk * CHUNK;
-        assert!(start + count <= self.count && count <= CHUNK, "{count} integers from {start} on");
+        assert!(start + count <= self.len() && count <= CHUNK, "{count} integers from {start} on");
         if self.width == 0 {
             into[..count].fill(0);
-        } else if self.count == BLOCK_POINTS {
+        } else if self.len() == BLOCK_POINTS {
             let (rows, _) = into.as_chunks_mut::<LANES>();
             for (group, row) in rows[..count.div_ceil(LANES)].iter_mut().enumerate() {
                 self.unpack_row(self.row_of(chunk, group), row);
@@ -140,12 +150,12 @@ impl<'a> Packed<'a> {
     /// Returns the wrapping sum of the integers from `CHUNK × chunk` on, `count` of them. O(`count`).
     pub(super) fn sum_of_chunk(&self, chunk: usize, count: usize) -> u64 {
         let start = chunk * CHUNK;
-        assert!(start + count <= self.count && count <= CHUNK, "{count} integers from {start} on");
+        assert!(start + count <= self.len() && count <= CHUNK, "{count} integers from {start} on");
         let sum_of = |row: &[u64]| row.iter().fold(0, |sum: u64, value| sum.wrapping_add(*value));
         if self.width == 0 {
             return 0;
         }
-        if self.count < BLOCK_POINTS {
+        if self.len() < BLOCK_POINTS {
             let values = (start..start + count).map(|index| self.get_in_sequence(index));
             return values.fold(0, u64::wrapping_add);
         }
@@ -181,8 +191,8 @@ impl<'a> Packed<'a> {
     /// Writes all integers to the front of `into`. O(count), no allocation.
     pub(super) fn unpack(&self, into: &mut [u64; BLOCK_POINTS]) {
         if self.width == 0 {
-            into[..self.count].fill(0);
-        } else if self.count == BLOCK_POINTS {
+            into[..self.len()].fill(0);
+        } else if self.len() == BLOCK_POINTS {
             #[expect(
                 unsafe_code,
                 reason = "the library selects the function for a width without checking lengths"
@@ -192,7 +202,7 @@ impl<'a> Packed<'a> {
                 u64::unchecked_unpack(self.width as usize, self.words, into);
             }
         } else {
-            for (index, value) in into[..self.count].iter_mut().enumerate() {
+            for (index, value) in into[..self.len()].iter_mut().enumerate() {
                 *value = self.get_in_sequence(index);
             }
         }
