@@ -1,11 +1,12 @@
 //! How the points of a block become words.
 //!
-//! `words` ◄─ `packing` ◄─ `positions` ◄─ `window` ◄─ `integers` ◄─ `decimals`, `split`,
+//! `words` ◄─ `packing` ◄─ `positions`, `line` ◄─ `window` ◄─ `integers` ◄─ `decimals`, `split`,
 //! `dictionary`, `runs` ◄─ `values`.
 
 mod decimals;
 mod dictionary;
 mod integers;
+mod line;
 mod packing;
 mod positions;
 mod runs;
