@@ -205,7 +205,7 @@ impl<V: Sample> Columns<V> {
 fn position_between(times: &[i64], first: i64, last: i64, time: i64) -> usize {
     // Where the time would be if all steps were equal: mostly right, or one off.
     let (span, distance) = (last.wrapping_sub(first) as u64, time.wrapping_sub(first) as u64);
-    let guess = (distance as f64 / span.max(1) as f64 * (times.len() - 1) as f64).round() as usize;
+    let guess = (distance as f64 / span.max(1) as f64 * (times.len() - 1) as f64 + 0.5) as usize;
     if times.get(guess) == Some(&time) {
         return guess;
     }
