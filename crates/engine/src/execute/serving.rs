@@ -28,7 +28,7 @@ type Served = (Arc<Waiter>, Delivery);
 
 impl Engine {
     /// Serves clients blocked on `ready` keys, and on keys that serving them fills, in that order.
-    /// All shards that this touches must be locked: see [`Engine::lock_destinations`]. Releases the
+    /// All shards that this touches must be locked: see [`Engine::lock_reachable`]. Releases the
     /// locks before it delivers the replies.
     #[cold]
     pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {

@@ -8,6 +8,7 @@ use super::tally::{PoolTotals, Tally};
 use crate::blocking::wait_queue::Waiting;
 use crate::execute::noted::Noted;
 use crate::execute::watched_keys::{KeyWatch, Presence, Watch};
+use crate::value::links::LinkUse;
 use crate::watch::interest::Interest;
 use crate::watch::touched::Touched;
 use crate::watch::{Index, SharedQuery};
@@ -227,6 +228,16 @@ impl Shard {
     pub(crate) fn reaches_further(&self) -> bool {
         self.waiting.has_moves()
             || self.interest.as_ref().is_some_and(|interest| interest.queries.reaches_further())
+    }
+
+    /// Whether a value of any database links to other keys. O(databases).
+    pub(crate) fn has_links(&self) -> bool {
+        self.databases.iter().any(Database::has_links)
+    }
+
+    /// Visits the links of a key's values, in all databases.
+    pub(crate) fn for_each_link(&self, key: &[u8], mut visit: impl FnMut(&[u8], LinkUse)) {
+        self.databases.iter().for_each(|database| database.for_each_link(key, &mut visit));
     }
 
     /// Registers a transaction's watch on a key. Keys with a deadline at or before
