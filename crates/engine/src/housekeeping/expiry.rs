@@ -89,7 +89,7 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
                 // If the log does not take the record, the key stays: no change may happen
                 // unrecorded.
                 let is_removed = engine.may_log_unasked()
-                    && if shard.is_read() || shard.database(db).has_links() {
+                    && if shard.is_read() || shard.database(db).has_links() || !shard.waiting().is_empty() {
                         drop(shard);
                         let is_removed = remove_read(engine, db as u8, &key, now_us);
                         shard = engine.keyspace().lock(index);
@@ -149,7 +149,7 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
     true
 }
 
-/// As [`remove`], for a key in a shard with subscribers or links: locks all shards that are read
+/// As [`remove`], for a key in a shard with subscribers, blocked clients or links: locks all shards that are read
 /// together with it, or have keys that it links to. Returns `false` also if the log failed after the removal; then expiry stops likewise.
 fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     let locked = engine.lock_reachable(engine.lock_one(key), Access::Write, || std::iter::once(key));
@@ -158,5 +158,10 @@ fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     // Another thread may have removed the key or extended its deadline while it was unlocked; that
     // is fine.
     let is_there = keys.effects.rare().is_none_or(|rare| rare.expired.is_empty());
-    is_there || engine.log_expired(&mut keys).is_some()
+    let ready = keys.effects.take_ready();
+    let is_logged = is_there || engine.log_expired(&mut keys).is_some();
+    if !ready.is_empty() {
+        engine.serve(keys, ready);
+    }
+    is_logged
 }

@@ -6,6 +6,7 @@ use super::database::Database;
 use super::databases::DATABASES;
 use super::tally::{PoolTotals, Tally};
 use crate::blocking::wait_queue::Waiting;
+use crate::blocking::waiter::Waiter;
 use crate::execute::noted::Noted;
 use crate::execute::watched_keys::{KeyWatch, Presence, Watch};
 use crate::value::links::LinkUse;
@@ -149,6 +150,14 @@ impl Shard {
 
     pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
         &mut self.waiting
+    }
+
+    /// Claims the client that has waited longest for what is at a key. Keys with a deadline at or
+    /// before `expired_until_ms` have expired.
+    pub(crate) fn claim_waiting(&mut self, db: u8, key: &[u8], expired_until_ms: u64) -> Option<Arc<Waiter>> {
+        let entry = self.databases[db as usize].get(super::hash(key), key);
+        let entry = entry.filter(|entry| entry.deadline().is_none_or(|at| at > expired_until_ms));
+        self.waiting.claim(db, key, |waiter| waiter.can_take(entry))
     }
 
     /// Whether changes of the shard's keys have subscribers.

@@ -47,6 +47,11 @@ texts! {
     RULE_CONNECTED = "ERR rules would connect more than 1024 series";
     NO_RULE = "ERR TSDB: compaction rule does not exist";
     BEYOND_RETENTION = "ERR TSDB: When a series has compactions, deleting samples or compaction buckets beyond the series retention period is not possible";
+    MAX_COUNT = "ERR TSDB: MAX_COUNT must be a positive integer";
+    BLOCK_DURATION = "ERR TSDB: BLOCK milliseconds must be a non-negative integer";
+    BLOCK_COUNT = "ERR TSDB: BLOCK min_count must be a positive integer";
+    BLOCK_COUNT_RANGE = "ERR TSDB: BLOCK min_count must be <= MAX_COUNT";
+    BLOCK_FORBIDDEN = "ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
     COUNT = "ERR TSDB: Couldn't parse COUNT";

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows ──► creating ◄── adding, ruling ──► compaction ──► options ──► points ──► errors
-//!      └─► reading, several ──► range, filter ──────────────────────────────┘
+//!      └─► reading, several, waiting ──► range, filter ──────────────────────────────┘
 //! ```
 //!
 //! A command is logged as it was sent; `*` is the record's time.
@@ -19,3 +19,4 @@ mod reading;
 pub(super) mod rows;
 mod ruling;
 mod several;
+mod waiting;

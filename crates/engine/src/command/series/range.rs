@@ -131,6 +131,22 @@ impl Range {
         })
     }
 
+    /// Returns the range of points from a time on, the first `count` of them.
+    pub(super) fn from_time(from: i64, count: Option<usize>) -> Self {
+        Self {
+            from,
+            to: i64::MAX,
+            has_from: true,
+            has_to: false,
+            with_open_bucket: false,
+            times: None,
+            values: None,
+            count,
+            align: None,
+            aggregated: None,
+        }
+    }
+
     /// Parses all arguments from position `at` on as options of a range.
     pub(super) fn parse_options(&mut self, args: &[&[u8]], mut at: usize) -> Result<(), CommandError> {
         while at < args.len() {

@@ -1,6 +1,6 @@
 //! The rows of the command table for time series.
 
-use super::{adding, creating, range, reading, ruling, several};
+use super::{adding, creating, range, reading, ruling, several, waiting};
 use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
 use crate::watch::part::Part;
 
@@ -207,4 +207,14 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "source destination",
         "Ends the compaction of a series into another, which keeps its points.",
     ),
+    row(570, "ts.read", -3, READONLY | NOSCRIPT | BLOCKING, KeySpec::ONE, waiting::read)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO access"])
+        .doc(
+            "RedisTimeSeries 8.10.0",
+            "O(N) with N the number of points that are answered",
+            "key <timestamp | - | + | $> [BLOCK milliseconds min-count] [MAX_COUNT count]",
+            "Returns points from a time on, the oldest first; waits until there are enough.",
+        )
+        .serving(waiting::serve),
 ];

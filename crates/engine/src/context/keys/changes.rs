@@ -116,13 +116,12 @@ impl Keys<'_> {
         Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
     }
 
-    /// Marks the key as ready if a client is blocked on it.
+    /// Marks the key as ready if a client is blocked on it that can be served.
     #[cold]
-    fn note_ready(&mut self, key: &[u8]) {
+    pub(super) fn note_ready(&mut self, key: &[u8]) {
         let db = self.db();
-        if let Some(held) = self.type_of(key)
-            && self.shard(key).waiting().is_awaited(db, key, held)
-        {
+        let entry = self.peek(key);
+        if self.shard(key).waiting().is_awaited(db, key, |waiter| waiter.can_take(entry)) {
             self.effects.rare_mut().ready.push((db, key.to_vec()));
         }
     }

@@ -56,7 +56,11 @@ impl Keys<'_> {
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);
-        if shard.is_read() {
+        let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
+        if is_awaited {
+            self.note_ready(key);
+        }
+        if is_read {
             self.note_queries(key, &Touched::Everything);
         }
     }
