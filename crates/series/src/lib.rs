@@ -30,7 +30,7 @@ pub use series::{
     SealedPiece, Series, Snapshot, Unsealed,
 };
 
-pub use window::{Aggregation, Buckets, Window, Windows, aggregate};
+pub use window::{Aggregation, Buckets, UnknownAggregation, Window, Windows, aggregate};
 
 /// Most points of a block.
 pub const BLOCK_POINTS: usize = 1024;

@@ -27,6 +27,12 @@ macro_rules! groups {
                 }
             }
 
+            /// Whether the group's reads may read keys that a value links to.
+            #[inline]
+            pub(crate) fn follows_links(self) -> bool {
+                matches!(self, Self::Series)
+            }
+
             /// Returns the access category that the group's commands are in, if any.
             pub fn category(self) -> Option<&'static str> {
                 match self {

@@ -8,7 +8,9 @@ use crate::error::CommandError;
 use crate::execute::call::{Call, Terms};
 use crate::execute::moment::Moment;
 use crate::housekeeping::counter_commits::note_leases;
+use crate::value::links::LinkUse;
 use crate::wire::reply::Reply;
+use std::collections::HashSet;
 use tidemark_log::{Lsn, Room};
 
 /// Result of a call, in addition to the reply.
@@ -128,10 +130,23 @@ impl Engine {
     /// them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
-        let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
-        let of_keys =
-            if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
-        of_keys.unwrap_or_else(|| self.log().appended())
+        if command.keys.concerns_all(args) {
+            return self.log().appended();
+        }
+        let mut open: Vec<Box<[u8]>> = command.keys.keys(args).map(Box::from).collect();
+        let (mut newest, mut followed) = (None, HashSet::new());
+        while let Some(key) = open.pop() {
+            let shard = self.keyspace().lock(self.keyspace().shard_of(&key));
+            newest = newest.max(Some(shard.last()));
+            // A value may be read through those that it links to.
+            shard.for_each_link(&key, |linked, link_use| {
+                if link_use == LinkUse::Reads && !followed.contains(linked) {
+                    open.push(linked.into());
+                }
+            });
+            followed.insert(key);
+        }
+        newest.unwrap_or_else(|| self.log().appended())
     }
 }
 

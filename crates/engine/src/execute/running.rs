@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::event::Events;
 use crate::execute::call::Call;
+use crate::execute::locking::Access;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 
@@ -18,6 +19,15 @@ impl Engine {
         // Subscribers were notified when the command first ran.
         keys.events = Events::default();
         self.run(call, &mut keys, reply);
+        noted.append(&mut keys.effects.take_noted());
+    }
+
+    /// Removes a key that has expired, from the log: as [`Engine::replay`].
+    pub(crate) fn replay_expiry(&self, db: u8, key: &[u8], now_us: u64, noted: &mut Vec<Noted>) {
+        let locked = self.lock_reachable(self.lock_one(key), Access::Write, || std::iter::once(key));
+        let mut keys = self.keys(locked, db, now_us);
+        keys.events = Events::default();
+        keys.remove_expired(key);
         noted.append(&mut keys.effects.take_noted());
     }
 

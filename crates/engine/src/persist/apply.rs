@@ -11,7 +11,6 @@ use crate::persist::apply_error::ApplyError;
 use crate::persist::change::{Change, Changes};
 use crate::persist::record::{Cursor, kind};
 use crate::watch::Scope;
-use crate::watch::touched::Touched;
 use crate::wire::reply::Reply;
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Record};
@@ -112,10 +111,7 @@ pub(crate) fn apply_change(
         Change::Acknowledged { args } => engine.apply_acknowledgement(&args),
         Change::Expired { db, keys } => {
             for key in keys {
-                let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
-                shard.database_mut(db as usize).remove(crate::keyspace::hash(key), key);
-                shard.touch(db, key);
-                shard.note(db, key, &Touched::Everything, noted);
+                engine.replay_expiry(db, key, record.time_us, noted);
             }
             Ok(())
         }

@@ -20,6 +20,7 @@ mod pools;
 mod randomness;
 mod refused;
 mod replay;
+mod rules;
 mod series;
 mod sets;
 mod sort;

@@ -1,5 +1,6 @@
 //! Adding points, and removing them.
 
+use super::compaction;
 use super::creating::{put, series};
 use super::options::{Also, Options};
 use super::{errors, points};
@@ -17,11 +18,6 @@ fn answered(appended: Result<Appended<f64>, AppendError>, time: i64) -> Result<i
     }
 }
 
-/// Whether a point leaves the series as it was.
-fn is_unchanged(appended: &Result<Appended<f64>, AppendError>) -> bool {
-    matches!(appended, Err(_) | Ok(Appended::Ignored(_)))
-}
-
 /// Returns the unit of a series; `None` if the key does not exist.
 fn unit_of(keys: &Keys<'_>, key: &[u8]) -> Result<Option<Unit>, CommandError> {
     let series = keys.read::<TimeSeries>(key).map_err(|_| errors::NOT_A_SERIES)?;
@@ -37,12 +33,7 @@ fn append(
     policy: Option<DuplicatePolicy>,
     event: &'static str,
 ) -> Result<i64, CommandError> {
-    let appended = keys.update(key, |series: &mut TimeSeries| series.append(time, value, policy))?;
-    let appended = appended.ok_or(errors::NO_SERIES)?;
-    if !is_unchanged(&appended) {
-        keys.changed(key, event);
-    }
-    answered(appended, time)
+    answered(compaction::append(keys, key, time, value, policy, Some(event))?, time)
 }
 
 pub(super) fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -159,15 +150,10 @@ pub(super) fn delete(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     let key = args[1];
     let from = bound(args[2], b"-", 0, errors::FROM)?;
     let to = bound(args[3], b"+", i64::MAX, errors::TO)?;
-    series(ctx.keys, key)?;
-    let removed = if from > to {
-        0
-    } else {
-        ctx.keys.update(key, |series: &mut TimeSeries| series.remove(from, to))?.unwrap_or(0)
-    };
-    if removed > 0 {
-        ctx.keys.changed(key, "ts.del");
+    if compaction::is_beyond_retention(series(ctx.keys, key)?, from) {
+        return Err(errors::BEYOND_RETENTION);
     }
+    let removed = if from > to { 0 } else { compaction::remove(ctx.keys, key, from, to, Some("ts.del"))? };
     ctx.reply.integer(i64::try_from(removed).unwrap_or(i64::MAX));
     Ok(())
 }

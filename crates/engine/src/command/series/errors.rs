@@ -36,6 +36,22 @@ texts! {
     INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
     FROM = "ERR TSDB: wrong fromTimestamp";
     TO = "ERR TSDB: wrong toTimestamp";
+    RULE_ALIGN = "ERR TSDB: Couldn't parse alignTimestamp";
+    RULE_TO_ITSELF = "ERR TSDB: the source key and destination key should be different";
+    RULE_SECOND_SOURCE = "ERR TSDB: the destination key already has a src rule";
+    RULE_UNITS = "ERR the source and the destination of a rule must have the same UNIT";
+    RULE_CIRCLE = "ERR the rule would close a circle: the source is compacted from the destination";
+    /// The number is [`super::ruling`]'s.
+    RULE_CHAIN = "ERR more than 16 rules would follow one another";
+    /// The number is [`super::ruling`]'s.
+    RULE_CONNECTED = "ERR rules would connect more than 1024 series";
+    NO_RULE = "ERR TSDB: compaction rule does not exist";
+    BEYOND_RETENTION = "ERR TSDB: When a series has compactions, deleting samples or compaction buckets beyond the series retention period is not possible";
+    MAX_COUNT = "ERR TSDB: MAX_COUNT must be a positive integer";
+    BLOCK_DURATION = "ERR TSDB: BLOCK milliseconds must be a non-negative integer";
+    BLOCK_COUNT = "ERR TSDB: BLOCK min_count must be a positive integer";
+    BLOCK_COUNT_RANGE = "ERR TSDB: BLOCK min_count must be <= MAX_COUNT";
+    BLOCK_FORBIDDEN = "ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
     COUNT = "ERR TSDB: Couldn't parse COUNT";

@@ -99,6 +99,7 @@ impl<'a> Options<'a> {
             policy: self.policy.or(old.policy),
             ignore: self.ignore.unwrap_or(old.ignore),
             labels: self.labels.unwrap_or_else(|| old.labels.clone()),
+            relations: old.relations.clone(),
         }
     }
 }

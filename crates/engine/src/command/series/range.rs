@@ -1,13 +1,18 @@
 //! The options of reads of ranges, and reading one series by them.
 
 use super::adding::bound;
+use super::compaction;
 use super::errors;
 use super::options::once;
 use crate::command::parse::{canonical_integer, float, is};
+use crate::context::Keys;
 use crate::error::CommandError;
+use crate::value::series::Points;
 use crate::value::{Object, TimeSeries, TypedValue};
 use std::ops::{ControlFlow, RangeInclusive};
-use tidemark_series::{Aggregation, Buckets, Direction, Reading, Snapshot, Window, Windows};
+use tidemark_series::{
+    Aggregation, Buckets, Direction, DuplicatePolicy, Options, Reading, Snapshot, Window, Windows,
+};
 
 /// Most values of an answer that is not written while it is read: those of buckets, groups and joins.
 pub(super) const VALUES_MAX: usize = 1 << 22;
@@ -39,6 +44,8 @@ pub(super) struct Range {
     to: i64,
     has_from: bool,
     has_to: bool,
+    /// Whether the open bucket of a compacted series is read.
+    with_open_bucket: bool,
     times: Option<Vec<i64>>,
     values: Option<RangeInclusive<f64>>,
     count: Option<usize>,
@@ -94,31 +101,7 @@ impl Rows {
 
 /// Parses a name of an aggregation.
 pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
-    let word = std::str::from_utf8(word).ok()?.to_ascii_lowercase();
-    if let Some(share) = word.strip_prefix("quantile:") {
-        let share: f64 = share.parse().ok()?;
-        return (0.0..=1.0).contains(&share).then_some(Aggregation::Quantile(share));
-    }
-    Some(match &*word {
-        "avg" => Aggregation::Avg,
-        "sum" => Aggregation::Sum,
-        "min" => Aggregation::Min,
-        "max" => Aggregation::Max,
-        "range" => Aggregation::Range,
-        "count" => Aggregation::Count,
-        "countnan" => Aggregation::CountNan,
-        "countall" => Aggregation::CountAll,
-        "first" => Aggregation::First,
-        "last" => Aggregation::Last,
-        "std.p" => Aggregation::StdP,
-        "std.s" => Aggregation::StdS,
-        "var.p" => Aggregation::VarP,
-        "var.s" => Aggregation::VarS,
-        "twa" => Aggregation::Twa,
-        "increase" => Aggregation::Increase,
-        "rate" => Aggregation::Rate,
-        _ => return None,
-    })
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// Parses a list of names of aggregations.
@@ -139,12 +122,29 @@ impl Range {
             to: bound(to, b"+", i64::MAX, errors::TO)?,
             has_from: from != b"-",
             has_to: to != b"+",
+            with_open_bucket: false,
             times: None,
             values: None,
             count: None,
             align: None,
             aggregated: None,
         })
+    }
+
+    /// Returns the range of points from a time on, the first `count` of them.
+    pub(super) fn from_time(from: i64, count: Option<usize>) -> Self {
+        Self {
+            from,
+            to: i64::MAX,
+            has_from: true,
+            has_to: false,
+            with_open_bucket: false,
+            times: None,
+            values: None,
+            count,
+            align: None,
+            aggregated: None,
+        }
     }
 
     /// Parses all arguments from position `at` on as options of a range.
@@ -160,6 +160,7 @@ impl Range {
     pub(super) fn parse_option(&mut self, args: &[&[u8]], at: usize) -> Result<Option<usize>, CommandError> {
         let (word, rest) = (args[at], &args[at + 1..]);
         let used = if is(word, "LATEST") {
+            self.with_open_bucket = true;
             0
         } else if is(word, "COUNT") {
             once(&mut self.count, word, parse_count(rest)?)?;
@@ -276,8 +277,22 @@ impl Range {
     }
 
     /// Takes references to what is to be read of a series. O(blocks in the range + log n).
-    pub(super) fn source(&self, series: &TimeSeries) -> Source {
-        let points = series.points();
+    pub(super) fn source(&self, keys: &Keys<'_>, key: &[u8], series: &TimeSeries) -> Source {
+        let open = if self.with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
+        match open {
+            None => self.source_of(series.points()),
+            Some((time, value)) => {
+                // A copy shares the blocks. The open bucket drops no point, whatever the retention.
+                let mut points = series.points().clone();
+                points.set_options(Options::default());
+                let added = points.append_with(time, value, DuplicatePolicy::Last);
+                added.expect("nothing is too old for a series, and the last of two points is taken");
+                self.source_of(&points)
+            }
+        }
+    }
+
+    fn source_of(&self, points: &Points) -> Source {
         let is_filtered = self.times.is_some() || self.values.is_some();
         let (mut before, mut after) = (None, None);
         if self.aggregated.is_some() && !is_filtered {

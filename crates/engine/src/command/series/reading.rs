@@ -1,5 +1,6 @@
 //! Reading one series.
 
+use super::compaction;
 use super::creating::series;
 use super::errors;
 use super::options::POLICIES;
@@ -8,7 +9,7 @@ use super::range::{Range, Rows, Source};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{TimeSeries, Unit};
+use crate::value::{Rule, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::ops::ControlFlow;
 use tidemark_series::Ignore;
@@ -22,9 +23,16 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     {
         return Err(errors::NOT_LATEST);
     }
-    let last = series(ctx.keys, args[1])?.points().last();
-    reply_last(ctx.reply, last);
+    let series = series(ctx.keys, args[1])?;
+    let open = if args.len() == 3 { compaction::open_bucket(ctx.keys, args[1], series) } else { None };
+    reply_last(ctx.reply, latest(series, open));
     Ok(())
+}
+
+/// Returns the last point of a series with its open bucket, if it is read.
+pub(super) fn latest(series: &TimeSeries, open: Option<(i64, f64)>) -> Option<(i64, f64)> {
+    let last = series.points().last();
+    open.filter(|(time, _)| last.is_none_or(|(last, _)| *time >= last)).or(last)
 }
 
 /// Writes a series' last point, or an empty array.
@@ -47,7 +55,7 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let series = series(ctx.keys, args[1])?;
     let mut range = Range::between(args[2], args[3])?;
     range.parse_options(args, 4)?;
-    let source = range.source(series);
+    let source = range.source(ctx.keys, args[1], series);
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
 }
 
@@ -136,12 +144,9 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     reply.simple("labels");
     reply_all_labels(reply, series);
     reply.simple("sourceKey");
-    reply.null();
+    reply.bulk_or_null(series.source());
     reply.simple("rules");
-    match reply.protocol() {
-        Protocol::Resp3 => reply.map(0),
-        Protocol::Resp2 => reply.array(0),
-    }
+    reply_rules(reply, series.rules());
     let Ignore { time: ignored_time, value: ignored_value } = definition.ignore;
     number(reply, "ignoreMaxTimeDiff", ignored_time);
     reply.simple("ignoreMaxValDiff");
@@ -157,6 +162,29 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         reply_chunks(reply, series);
     }
     Ok(())
+}
+
+/// Writes rules: a map by destination, or lists in RESP2.
+fn reply_rules(reply: &mut Reply, rules: &[Rule]) {
+    match reply.protocol() {
+        Protocol::Resp3 => reply.map(rules.len()),
+        Protocol::Resp2 => reply.array(rules.len()),
+    }
+    for rule in rules {
+        match reply.protocol() {
+            Protocol::Resp3 => {
+                reply.bulk(&rule.destination);
+                reply.array(3);
+            }
+            Protocol::Resp2 => {
+                reply.array(4);
+                reply.bulk(&rule.destination);
+            }
+        }
+        reply.integer(rule.duration);
+        reply.simple(&rule.aggregation.to_string().to_ascii_uppercase());
+        reply.integer(rule.align);
+    }
 }
 
 /// Writes the blocks of a series, and the points that are in none.

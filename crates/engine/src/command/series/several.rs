@@ -1,12 +1,13 @@
 //! Reading several series: by their labels, or by their keys.
 
+use super::compaction;
 use super::filter::{self, Filter};
 use super::points::reply_value;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
-use super::reading::{reply_labels, reply_last, reply_range, reply_rows};
+use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
 use super::{creating, errors};
 use crate::command::parse::{canonical_integer, is};
-use crate::context::Context;
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::value::{Labels, Object, TimeSeries};
 use crate::wire::reply::{Protocol, Reply};
@@ -85,7 +86,7 @@ fn reply_name(reply: &mut Reply, name: &[u8], parts: usize) {
 
 pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let filter_at = args.iter().position(|word| is(word, "FILTER")).ok_or_else(|| errors::arity(args))?;
-    let mut selected = Selected::None;
+    let (mut selected, mut with_open_bucket) = (Selected::None, false);
     let mut at = 1;
     while at < filter_at {
         let ends = |word: &[u8]| {
@@ -93,7 +94,10 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
         };
         at = match selected.parse_option(args, at, ends)? {
             Some(end) => end,
-            None if is(args[at], "LATEST") => at + 1,
+            None if is(args[at], "LATEST") => {
+                with_open_bucket = true;
+                at + 1
+            }
             None => return Err(errors::unknown_option(args[at])),
         };
     }
@@ -102,7 +106,8 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     for (key, series) in found {
         reply_name(ctx.reply, key, 2);
         reply_answered(ctx.reply, &selected.of(series.labels()));
-        reply_last(ctx.reply, series.points().last());
+        let open = if with_open_bucket { compaction::open_bucket(ctx.keys, key, series) } else { None };
+        reply_last(ctx.reply, latest(series, open));
     }
     Ok(())
 }
@@ -213,13 +218,14 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let Request { range, selected, excludes_empty, filter, grouping } = Request::parse(args)?;
     let found = filter.find(ctx.keys);
     if let Some(grouping) = grouping {
-        let groups = groups_of(&range, &selected, grouping, found);
+        let groups = groups_of(ctx.keys, &range, &selected, grouping, found);
         return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
     }
+    let keys = &*ctx.keys;
     let of_series = |(key, series): (&[u8], &TimeSeries)| Member {
         key: key.into(),
         labels: selected.of(series.labels()),
-        source: range.source(series),
+        source: range.source(keys, key, series),
     };
     let members: Vec<Member> = found.into_iter().map(of_series).collect();
     ctx.write_unlocked(move |reply| reply_members(reply, &range, members, excludes_empty, reverse))
@@ -296,6 +302,7 @@ struct Grouped {
 
 /// Joins the series to groups, in the order of the label's values.
 fn groups_of(
+    keys: &Keys<'_>,
     range: &Range,
     selected: &Selected<'_>,
     grouping: Grouping<'_>,
@@ -315,7 +322,7 @@ fn groups_of(
         keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
         labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
         own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
-        sources: members.iter().map(|(_, series)| range.source(series)).collect(),
+        sources: members.iter().map(|(key, series)| range.source(keys, key, series)).collect(),
     };
     groups.into_iter().map(of_group).collect()
 }
@@ -431,7 +438,7 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
         let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
-        let source = own.source(creating::series(ctx.keys, key)?);
+        let source = own.source(ctx.keys, key, creating::series(ctx.keys, key)?);
         members.push((own, source));
     }
     ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))

@@ -4,12 +4,14 @@ mod changes;
 mod counters;
 mod events;
 mod expiry;
+mod links;
 pub(crate) mod pools;
 mod reading;
 mod waiting;
 mod writing;
 
 pub(crate) use counters::out_of_range;
+pub(crate) use links::without_links;
 
 use crate::context::effects::Effects;
 use crate::context::locked::Locked;
@@ -97,11 +99,6 @@ impl<'k> Keys<'k> {
             Locked::One(_, guard) => guard.note_logged(lsn),
             several => several.each_mut(|shard| shard.note_logged(lsn)),
         }
-    }
-
-    /// Returns the locks, to a caller that may need more of them.
-    pub(crate) fn into_locked(self) -> Locked<'k> {
-        self.locked
     }
 
     /// The time of the command, in milliseconds since 1970.

@@ -1,6 +1,7 @@
 //! What a series is created with.
 
 use super::Labels;
+use super::rules::Relations;
 use crate::persist::record::{Cursor, put_varint};
 use tidemark_series::{DuplicatePolicy, Ignore, Options};
 
@@ -72,6 +73,8 @@ pub(crate) struct Definition {
     pub(crate) ignore: Ignore,
     /// Its labels.
     pub(crate) labels: Labels,
+    /// What it knows of other series, if anything.
+    pub(crate) relations: Option<Box<Relations>>,
 }
 
 impl Default for Definition {
@@ -84,17 +87,19 @@ impl Default for Definition {
             policy: None,
             ignore: Ignore::default(),
             labels: Labels::default(),
+            relations: None,
         }
     }
 }
 
 impl Definition {
-    /// Returns the options of its points.
+    /// Returns the options of its points. Points of a compacted series are never ignored.
     pub(super) fn options(&self) -> Options {
+        let is_compacted = self.relations.as_deref().is_some_and(|relations| relations.source.is_some());
         Options {
             retention: self.retention,
             duplicates: self.policy.unwrap_or_default(),
-            ignore: (self.ignore != Ignore::default()).then_some(self.ignore),
+            ignore: (self.ignore != Ignore::default() && !is_compacted).then_some(self.ignore),
         }
     }
 
@@ -108,6 +113,9 @@ impl Definition {
         put_varint(into, self.ignore.time);
         into.extend_from_slice(&self.ignore.value.to_bits().to_le_bytes());
         self.labels.encode(into);
+        if let Some(relations) = &self.relations {
+            relations.encode(into);
+        }
     }
 
     pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
@@ -126,6 +134,7 @@ impl Definition {
         let chunk_bytes = u32::try_from(bytes.varint()?).ok()?;
         let ignore = Ignore { time: bytes.varint()?, value: f64::from_bits(bytes.u64()?) };
         let labels = Labels::decode(bytes)?;
-        Some(Self { unit, retention, chunk_bytes, is_compressed, policy, ignore, labels })
+        let relations = if bytes.is_empty() { None } else { Some(Box::new(Relations::decode(bytes)?)) };
+        Some(Self { unit, retention, chunk_bytes, is_compressed, policy, ignore, labels, relations })
     }
 }

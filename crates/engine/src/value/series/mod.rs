@@ -5,9 +5,11 @@ mod capture;
 mod definition;
 mod in_parts;
 mod labels;
+mod rules;
 
 pub(crate) use definition::{Definition, Unit};
 pub(crate) use labels::Labels;
+pub(crate) use rules::{Relations, Rule};
 
 use super::{InParts, Value};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
@@ -46,6 +48,16 @@ impl TimeSeries {
         &self.0.definition
     }
 
+    fn definition_mut(&mut self) -> &mut Definition {
+        &mut self.0.definition
+    }
+
+    /// Tells the points what the definition says of them.
+    fn apply_options(&mut self) {
+        let options = self.0.definition.options();
+        self.0.points.set_options(options);
+    }
+
     /// Returns its points.
     pub(crate) fn points(&self) -> &Points {
         &self.0.points
@@ -60,8 +72,8 @@ impl TimeSeries {
     /// points.
     pub(crate) fn redefine(&mut self, definition: Definition) {
         assert_eq!(self.0.definition.labels, definition.labels, "labels change through the index");
-        self.0.points.set_options(definition.options());
         self.0.definition = definition;
+        self.apply_options();
     }
 
     /// Replaces the labels. The caller moves the key in the database's index.

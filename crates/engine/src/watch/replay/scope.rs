@@ -242,6 +242,14 @@ impl Dependencies {
         }
     }
 
+    /// Adds a link between the values of two keys: each may be changed with the other, or read for it.
+    pub(in crate::watch) fn note_link(&mut self, one: &[u8], other: &[u8]) {
+        if !self.is_full() {
+            let (one, other) = (hash(one), hash(other));
+            self.edges.extend([(one, other), (other, one)]);
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.edges.len() + self.of_any.len() > self.most
     }

@@ -348,7 +348,7 @@ impl Connection {
 
     /// Ends the client's wait.
     pub(crate) fn unblock(&mut self, how: Unblock, cx: &Context<'_>) {
-        if wait::end(&mut self.session, how, &cx.shared.engine) {
+        if wait::end(&mut self.session, how, cx) {
             self.resume(cx);
         }
     }
@@ -376,7 +376,7 @@ impl Connection {
         }
         let log = cx.shared.engine.log();
         let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
-            && wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+            && wait::end(&mut self.session, Unblock::Timeout, cx);
         let synced = wait::synced(&mut self.session, reached.durable);
         if synced || has_room {
             self.resume(cx);
@@ -396,7 +396,7 @@ impl Connection {
             self.session.closing = true;
         }
         if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
-            wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+            wait::end(&mut self.session, Unblock::Timeout, cx);
         }
     }
 
