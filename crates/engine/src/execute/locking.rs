@@ -137,7 +137,7 @@ impl Engine {
             let Some(shard) = locked.shard(index) else { continue };
             shard.for_each_link(key, |linked, link_use| match (access, link_use) {
                 (Access::Write, LinkUse::Writes) => open.push((Access::Write, linked.into())),
-                (_, LinkUse::Reads) => open.push((Access::Read, linked.into())),
+                (_, LinkUse::Reads | LinkUse::Sees) => open.push((Access::Read, linked.into())),
                 (Access::Read, LinkUse::Writes) => {}
             });
             if *access == Access::Write {

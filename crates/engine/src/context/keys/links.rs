@@ -5,7 +5,7 @@
 use super::Keys;
 use crate::keyspace::{Entry, hash};
 use crate::value::Object;
-use crate::value::links::Linking;
+use crate::value::links::{LinkUse, Linking};
 use crate::watch::touched::Touched;
 
 impl Keys<'_> {
@@ -61,11 +61,11 @@ impl Keys<'_> {
         }
     }
 
-    /// Returns the keys that a key links to, each once.
+    /// Returns the keys that a key links to and that know of it, each once.
     fn linked(&self, key: &[u8]) -> Vec<Box<[u8]>> {
         let mut linked: Vec<Box<[u8]>> = Vec::new();
-        self.database(key).for_each_link(key, &mut |other, _| {
-            if !linked.iter().any(|known| **known == *other) {
+        self.database(key).for_each_link(key, &mut |other, link_use| {
+            if link_use != LinkUse::Sees && !linked.iter().any(|known| **known == *other) {
                 linked.push(other.into());
             }
         });
