@@ -4,6 +4,7 @@
 //! source ──rule──► destination      a change of the source is one of the destination
 //!        ◄──────── destination      the open bucket is read from the source; both know the other
 //! lens ───────────► source           a read of the lens reads the source, by its name alone
+//!      ◄─ sights ── source           a change of the source is one of what the lens shows
 //! ```
 //!
 //! Three places depend on links, and learn all of them here: locks are closed over them (`locking`),
@@ -21,6 +22,8 @@ pub(crate) enum LinkUse {
     Reads,
     /// A read of the value reads whatever is at the key, which knows nothing of it.
     Sees,
+    /// The key has a lens that sees the value, so a change of the value is one of the key.
+    Shows,
 }
 
 /// A value that may link to other keys of its database.

@@ -2,6 +2,7 @@
 
 use crate::series::{expect, wire};
 use crate::support::{Client, engine, replayed};
+use crate::watching::{answers, watch};
 use proptest::prelude::*;
 
 #[test]
@@ -103,7 +104,7 @@ fn what_a_lens_cannot_see_is_named() {
             ("LENS.DROP l a l", ":2"),
             ("LENS.LIST", "*0"),
             ("TS.ADD s 1 1 UNIT s", ":1"),
-            ("LENS.CREATE l b / s ASOF 5", "-ERR LENS: the times of 's' are in another unit, s"),
+            ("LENS.CREATE l b / s ASOF 5", "-ERR LENS: the times of 's' are in s, those of the source in ms"),
             (
                 "LENS.CREATE l s resample 1500ms",
                 "-ERR LENS: resample needs a step: a duration above 0, in the series' unit or with its own, such as 1m, not '1500ms'",
@@ -189,4 +190,39 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_watched_lens_emits_when_what_it_sees_changes() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("TS.ADD a 1 1");
+    client.run("TS.ADD b 1 10");
+    client.run("LENS.CREATE sum a + b ASOF 100");
+    client.run("LENS.CREATE double sum affine 2 0");
+    let query = watch(&engine, "TS.GET double");
+    for (line, expected) in [
+        ("TS.ADD a 2 2", Some("*2 :2 ,24")),
+        ("TS.ADD b 2 20", Some("*2 :2 ,44")),
+        // Nothing changes for the lens.
+        ("TS.ADD b 3 30", None),
+        ("SET c x", None),
+        ("RENAME b d", Some("-ERR LENS: there is no 'b' for the lens to see")),
+        ("TS.ADD b 1 0", Some("*2 :2 ,4")),
+        ("DEL double", Some("-ERR TSDB: the key does not exist")),
+        ("LENS.CREATE double a", Some("*2 :2 ,2")),
+        ("TS.ADD b 1 7 ON_DUPLICATE last", None),
+        ("TS.ADD a 3 3", Some("*2 :3 ,3")),
+        ("FLUSHDB", Some("-ERR TSDB: the key does not exist")),
+        ("TS.ADD a 3 3", None),
+        ("LENS.CREATE double a", Some("*2 :3 ,3")),
+    ] {
+        let before = answers(&query).len();
+        let answer = client.run(line);
+        assert!(!answer.starts_with('-'), "{line}: {answer}");
+        let answers = answers(&query);
+        let emitted = answers.get(before).map(String::as_str);
+        assert_eq!(emitted, expected, "{line}");
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
 }

@@ -63,7 +63,7 @@ impl Keys<'_> {
     ) -> Result<Unit, CommandError> {
         let mut sight = Sight { coming: Some(name), left: KEYS_MAX };
         let unit = sight.along(self, source, 1)?.unit();
-        besides.iter().try_for_each(|key| sight.along(self, key, 1).map(|_| ()))?;
+        besides.iter().try_for_each(|key| sight.beside(self, key, unit, 1).map(|_| ()))?;
         Ok(unit)
     }
 }
@@ -94,6 +94,26 @@ impl Sight<'_> {
         }
     }
 
+    /// Looks along a key that a lens reads beside a series with this unit.
+    fn beside<'k>(
+        &mut self,
+        keys: &'k Keys<'_>,
+        key: &[u8],
+        unit: Unit,
+        depth: usize,
+    ) -> Result<Seen<'k>, CommandError> {
+        let seen = self.along(keys, key, depth)?;
+        if seen.unit() != unit {
+            let other = seen.unit().name();
+            return Err(refused(format!(
+                "the times of {} are in {other}, those of the source in {}",
+                shown(key),
+                unit.name()
+            )));
+        }
+        Ok(seen)
+    }
+
     fn through<'k>(
         &mut self,
         keys: &'k Keys<'_>,
@@ -107,14 +127,7 @@ impl Sight<'_> {
         for transform in transforms {
             seen.push(match transform {
                 Transform::Join { expression, other, age } => {
-                    let beside = self.along(keys, &other, depth + 1)?;
-                    if beside.unit() != series.definition().unit {
-                        return Err(refused(format!(
-                            "the times of {} are in another unit, {}",
-                            shown(&other),
-                            beside.unit().name()
-                        )));
-                    }
+                    let beside = self.beside(keys, &other, series.definition().unit, depth + 1)?;
                     Transform::Join { expression, other: beside.view, age }
                 }
                 alone => alone.alone().expect("all others read no series of their own"),
