@@ -10,13 +10,24 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 /// Version in which the group came.
 const SINCE: &str = "tidemark 0.1.0";
 
+/// Syntax of a transform.
+macro_rules! transform {
+    () => {
+        "IDENTITY | ABS | LOG | DELTA | INCREASE | RATE | RETURNS | LOG_RETURN | CELSIUS_TO_FAHRENHEIT | \
+         FAHRENHEIT_TO_CELSIUS | CELSIUS_TO_KELVIN | KELVIN_TO_CELSIUS | METERS_TO_FEET | FEET_TO_METERS | \
+         AFFINE factor offset | CLAMP lowest highest | EXPR expression [WITH key ASOF age] | \
+         MOVING aggregator span | EWMA weight | RESAMPLE step [PREVIOUS | LINEAR] | \
+         FILL step [PREVIOUS | LINEAR | constant] | SHIFT distance | <+ | - | * | /> key ASOF age"
+    };
+}
+
 pub(in crate::command) const COMMANDS: &[Command] = &[
     row(600, "lens.create", -3, WRITE | DENYOOM | MOVABLE_KEYS, KeySpec::TwoAndBesides, create)
         .using(&["OW insert", "RO"])
         .doc(
             SINCE,
             "O(N) with N the number of transforms and of lenses below",
-            "name source [transform [argument ...] ...]",
+            concat!("name source [<", transform!(), "> ...]"),
             "Creates a lens: a series or another lens seen through transforms, which nothing is computed for before it is read.",
         ),
     row(601, "lens.compose", -3, WRITE | DENYOOM, KeySpec::REST, compose).using(&["OW insert", "RO"]).doc(
