@@ -23,7 +23,10 @@ mod series;
 mod window;
 
 pub use block::{Block, BlockError, Summary};
-pub use lens::{Function, Lens, ReadRuns};
+pub use lens::{
+    Difference, Expression, ExpressionError, Function, Gap, Lens, Points, ReadRuns, Span, Transform, View,
+    ViewError,
+};
 pub use sample::{Kind, Sample};
 pub use series::{
     AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Reading,

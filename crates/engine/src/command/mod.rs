@@ -21,6 +21,7 @@ mod key_spec;
 mod key_use;
 mod keys;
 mod keyspace_wide;
+mod lenses;
 mod limits;
 mod lists;
 mod members;

@@ -140,7 +140,7 @@ impl Engine {
             newest = newest.max(Some(shard.last()));
             // A value may be read through those that it links to.
             shard.for_each_link(&key, |linked, link_use| {
-                if link_use == LinkUse::Reads && !followed.contains(linked) {
+                if matches!(link_use, LinkUse::Reads | LinkUse::Sees) && !followed.contains(linked) {
                     open.push(linked.into());
                 }
             });

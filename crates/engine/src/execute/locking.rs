@@ -136,9 +136,11 @@ impl Engine {
             reached.insert(index);
             let Some(shard) = locked.shard(index) else { continue };
             shard.for_each_link(key, |linked, link_use| match (access, link_use) {
-                (Access::Write, LinkUse::Writes) => open.push((Access::Write, linked.into())),
-                (_, LinkUse::Reads) => open.push((Access::Read, linked.into())),
-                (Access::Read, LinkUse::Writes) => {}
+                (Access::Write, LinkUse::Writes | LinkUse::Shows) => {
+                    open.push((Access::Write, linked.into()))
+                }
+                (_, LinkUse::Reads | LinkUse::Sees) => open.push((Access::Read, linked.into())),
+                (Access::Read, LinkUse::Writes | LinkUse::Shows) => {}
             });
             if *access == Access::Write {
                 moved_to.extend(shard.waiting().destinations(key));

@@ -4,6 +4,7 @@
 use super::copying::{Copying, Numbers, Slice, is_captured};
 use super::label_index::LabelIndex;
 use super::scheduled::Scheduled;
+use super::sights::Sights;
 use super::uncommitted::Exposure;
 use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
@@ -34,6 +35,7 @@ pub struct Database {
     labels: LabelIndex,
     /// Number of keys whose values link to others.
     links: usize,
+    sights: Sights,
     /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -270,21 +272,27 @@ impl Database {
         true
     }
 
-    /// Whether a key's value links to other keys.
+    /// Whether a key's value links to other keys, or a lens sees a key.
     #[inline]
     pub(crate) fn has_links(&self) -> bool {
-        self.links > 0
+        self.links > 0 || !self.sights.is_empty()
     }
 
-    /// Visits the links of a key's value.
+    /// Visits the links of a key's value, and the lenses that see the key.
     pub(crate) fn for_each_link(&self, key: &[u8], visit: &mut dyn FnMut(&[u8], LinkUse)) {
         if !self.has_links() {
             return;
         }
+        self.sights.of(key).for_each(|lens| visit(lens, LinkUse::Shows));
         let object = self.table.get(super::hash(key), key).and_then(Entry::object);
         if let Some(linking) = object.and_then(Object::linking) {
             linking.for_each_link(visit);
         }
+    }
+
+    /// Notes whether a lens sees a key.
+    pub(crate) fn note_sight(&mut self, key: &[u8], lens: &[u8], sees: bool) {
+        if sees { self.sights.add(key, lens) } else { self.sights.remove(key, lens) }
     }
 
     /// Changes the links of a key's value. Returns `None` if the key has no object.
@@ -331,6 +339,7 @@ impl Database {
         self.scheduled.clear();
         self.labels = LabelIndex::default();
         self.links = 0;
+        self.sights = Sights::default();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {

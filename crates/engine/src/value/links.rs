@@ -3,6 +3,8 @@
 //! ```text
 //! source ──rule──► destination      a change of the source is one of the destination
 //!        ◄──────── destination      the open bucket is read from the source; both know the other
+//! lens ───────────► source           a read of the lens reads the source, by its name alone
+//!      ◄─ sights ── source           a change of the source is one of what the lens shows
 //! ```
 //!
 //! Three places depend on links, and learn all of them here: locks are closed over them (`locking`),
@@ -16,8 +18,12 @@ use super::Object;
 pub(crate) enum LinkUse {
     /// A change of the value may change the key's.
     Writes,
-    /// A read of the value may read the key.
+    /// A read of the value may read the key, whose value knows of it.
     Reads,
+    /// A read of the value reads whatever is at the key, which knows nothing of it.
+    Sees,
+    /// The key has a lens that sees the value, so a change of the value is one of the key.
+    Shows,
 }
 
 /// A value that may link to other keys of its database.
@@ -44,6 +50,7 @@ impl Object {
     pub(crate) fn linking(&self) -> Option<&dyn Linking> {
         match self {
             Self::Series(series) => Some(series),
+            Self::Lens(lens) => Some(lens),
             _ => None,
         }
     }
@@ -52,6 +59,7 @@ impl Object {
     pub(crate) fn linking_mut(&mut self) -> Option<&mut dyn Linking> {
         match self {
             Self::Series(series) => Some(series),
+            Self::Lens(lens) => Some(lens),
             _ => None,
         }
     }

@@ -66,7 +66,7 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
 /// Runs the workload until the log accepts no more. Returns the last record that was acknowledged
 /// as durable.
 fn live(engine: &Engine) -> Lsn {
-    let mut generator = Generator::new(3, Times::Near, START_US / 1000);
+    let mut generator = Generator::new(4, Times::Near, START_US / 1000);
     let mut dice = Random::new(17);
     let mut acknowledged = Lsn::ZERO;
     let mut now_us = START_US;

@@ -14,6 +14,7 @@ mod events;
 mod hashes;
 mod keyspace;
 mod leases;
+mod lenses;
 mod limits;
 mod lists;
 mod pools;

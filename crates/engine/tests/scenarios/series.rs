@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tidemark_engine::{Engine, Protocol};
 
 /// Returns an answer in wire form, in which a byte string `$text` also has its length.
-fn wire(answer: &str) -> String {
+pub(crate) fn wire(answer: &str) -> String {
     let with_length = |word: &str| match word.strip_prefix('$') {
         Some(text) if text != "-1" => format!("${} {text}", text.len()),
         _ => word.to_owned(),
@@ -19,7 +19,7 @@ fn wire(answer: &str) -> String {
 }
 
 /// Runs commands and compares the answers.
-fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
+pub(crate) fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
     for (line, answer) in dialogue {
         assert_eq!(Client::new(engine).run(line), wire(answer), "{line}");
     }

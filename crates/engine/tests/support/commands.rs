@@ -212,6 +212,7 @@ impl Generator {
                 self.amount(name)
             }
             _ if self.group == Group::Series => self.of_series(name),
+            _ if self.group == Group::Lens => self.of_lens(name),
             "epoch" => self.random.below(3).to_string().into(),
             "user" | "request" if self.group == Group::Pool => {
                 self.random.pick(&["u1", "u2", "u3", "u4"]).into()
@@ -261,6 +262,7 @@ impl Generator {
                     "limit",
                     "pool",
                     "tsdb-type",
+                    "lens",
                     "stream",
                 ])
                 .into(),
@@ -274,7 +276,7 @@ impl Generator {
 
     /// A key, mostly of the command's own type, sometimes of any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series", "lens"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -284,11 +286,28 @@ impl Generator {
             Group::Limit => 5,
             Group::Counter => 6,
             Group::Pool => 7,
-            Group::Series => 8,
-            _ => self.random.below(9) as usize,
+            Group::Series if self.random.once_in(8) => 9,
+            Group::Series | Group::Lens => 8,
+            _ => self.random.below(10) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(9) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(10) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
+    }
+
+    /// An argument of a command on lenses.
+    fn of_lens(&mut self, name: &str) -> Vec<u8> {
+        match name {
+            "name" | "lens" => format!("lens:{}", self.random.below(5)).into(),
+            "source" if self.random.once_in(4) => format!("lens:{}", self.random.below(5)).into(),
+            "source" => format!("series:{}", self.random.below(5)).into(),
+            "expression" => self.random.pick(&["x*2", "x+y", "abs(x)-1", "x/", "y"]).into(),
+            "aggregator" => self.random.pick(&["avg", "max", "sum", "quantile:0.5", "twa"]).into(),
+            "weight" => self.random.pick(&["0.5", "1", "0.05", "2"]).into(),
+            "factor" | "offset" | "lowest" | "highest" | "constant" => {
+                self.random.pick(&["2", "-3", "0.5", "100", "x"]).into()
+            }
+            _ => self.random.pick(&["5", "50", "1s", "20ms", "0", "-5"]).into(),
+        }
     }
 
     /// An argument of a command on series. Times are small, so that ranges, late points and second

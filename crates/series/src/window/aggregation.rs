@@ -110,6 +110,11 @@ impl Aggregation {
         }
     }
 
+    /// Whether the value of a bucket depends on when its points are, or in which order.
+    pub fn depends_on_time(self) -> bool {
+        matches!(self, Self::First | Self::Last | Self::Twa | Self::Increase | Self::Rate)
+    }
+
     /// Returns the value of a bucket without points, if it is a number without regard to the points
     /// around it.
     pub(super) fn of_nothing(self) -> f64 {

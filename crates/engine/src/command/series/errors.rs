@@ -2,7 +2,7 @@
 
 use crate::command::parse::shown;
 use crate::error::CommandError;
-use tidemark_series::AppendError;
+use tidemark_series::{AppendError, ViewError};
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
@@ -107,4 +107,9 @@ pub(super) fn refused(error: AppendError) -> CommandError {
 /// Error for a number of arguments that the row's arity allows and the command does not.
 pub(super) fn arity(args: &[&[u8]]) -> CommandError {
     CommandError::Arity(String::from_utf8_lossy(args[0]).to_ascii_lowercase().into())
+}
+
+/// A read through a lens that is beyond the limits of its transforms.
+pub(super) fn not_seen(error: ViewError) -> CommandError {
+    CommandError::Text(format!("ERR LENS: {error}; read a shorter range").into())
 }

@@ -11,7 +11,8 @@ use crate::value::series::Points;
 use crate::value::{Object, TimeSeries, TypedValue};
 use std::ops::{ControlFlow, RangeInclusive};
 use tidemark_series::{
-    Aggregation, Buckets, Direction, DuplicatePolicy, Options, Reading, Snapshot, Window, Windows,
+    Aggregation, Buckets, Direction, DuplicatePolicy, Options, Reading, Snapshot, View, ViewError, Window,
+    Windows,
 };
 
 /// Most values of an answer that is not written while it is read: those of buckets, groups and joins.
@@ -53,11 +54,11 @@ pub(super) struct Range {
     aggregated: Option<Aggregated>,
 }
 
-/// What is read of one series: its points in the range, which stay as they are while the series
-/// changes, and the points next to them.
+/// What is read of one series, seen through lenses or not: its points in the range, which stay as they
+/// are while the series changes, and the points next to them.
 #[derive(Debug)]
 pub(super) struct Source {
-    points: Snapshot<f64>,
+    points: View<Snapshot<f64>>,
     before: Option<(i64, f64)>,
     after: Option<(i64, f64)>,
 }
@@ -276,30 +277,45 @@ impl Range {
         range
     }
 
+    /// Takes references to what is to be read of what a key shows: a series or a lens.
+    pub(super) fn source_at(&self, keys: &Keys<'_>, key: &[u8]) -> Result<Source, CommandError> {
+        let seen = keys.see(key)?.ok_or(errors::NO_SERIES)?;
+        if seen.view.is_plain() { self.source(keys, key, seen.series) } else { self.source_of(&seen.view) }
+    }
+
     /// Takes references to what is to be read of a series. O(blocks in the range + log n).
-    pub(super) fn source(&self, keys: &Keys<'_>, key: &[u8], series: &TimeSeries) -> Source {
+    pub(super) fn source(
+        &self,
+        keys: &Keys<'_>,
+        key: &[u8],
+        series: &TimeSeries,
+    ) -> Result<Source, CommandError> {
         let open = if self.with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
         match open {
-            None => self.source_of(series.points()),
+            None => self.source_of(&View::new(series.points(), Vec::new())),
             Some((time, value)) => {
                 // A copy shares the blocks. The open bucket drops no point, whatever the retention.
                 let mut points = series.points().clone();
                 points.set_options(Options::default());
                 let added = points.append_with(time, value, DuplicatePolicy::Last);
                 added.expect("nothing is too old for a series, and the last of two points is taken");
-                self.source_of(&points)
+                self.source_of(&View::new(&points, Vec::new()))
             }
         }
     }
 
-    fn source_of(&self, points: &Points) -> Source {
+    fn source_of(&self, points: &View<&Points>) -> Result<Source, CommandError> {
         let is_filtered = self.times.is_some() || self.values.is_some();
         let (mut before, mut after) = (None, None);
         if self.aggregated.is_some() && !is_filtered {
-            before = self.from.checked_sub(1).and_then(|time| points.at_or_before(time));
-            after = self.to.checked_add(1).and_then(|time| points.at_or_after(time));
+            if let Some(time) = self.from.checked_sub(1) {
+                before = points.at_or_before(time).map_err(errors::not_seen)?;
+            }
+            if let Some(time) = self.to.checked_add(1) {
+                after = points.at_or_after(time).map_err(errors::not_seen)?;
+            }
         }
-        Source { points: points.snapshot(self.from..=self.to), before, after }
+        Ok(Source { points: points.snapshot(self.from..=self.to), before, after })
     }
 
     /// Reads the rows of a series, the newest first if `reverse`. O(points in the range), less what
@@ -323,20 +339,20 @@ impl Range {
 
     /// Returns the number of points that are answered, if they are answered as they are. O(blocks),
     /// O(points) with a filter of values.
-    pub(super) fn count_points(&self, source: &Source) -> usize {
+    pub(super) fn count_points(&self, source: &Source) -> Result<usize, CommandError> {
         if self.from > self.to {
-            return 0;
+            return Ok(0);
         }
         let mut count = 0;
-        if self.times.is_none() && self.values.is_none() {
-            count = usize::try_from(source.points.count()).unwrap_or(usize::MAX);
+        if source.points.is_plain() && self.times.is_none() && self.values.is_none() {
+            count = usize::try_from(source.points.points().count()).unwrap_or(usize::MAX);
         } else {
             self.read(source, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
                 count += times.len();
                 ControlFlow::Continue(())
-            });
+            })?;
         }
-        count.min(self.count())
+        Ok(count.min(self.count()))
     }
 
     /// Calls `visit` with each point that is answered as it is, until it breaks off.
@@ -345,9 +361,9 @@ impl Range {
         source: &Source,
         reverse: bool,
         mut visit: impl FnMut(i64, f64) -> ControlFlow<()>,
-    ) {
+    ) -> Result<(), CommandError> {
         if self.from > self.to {
-            return;
+            return Ok(());
         }
         let mut left = self.count();
         let mut visit = |time: i64, value: f64| {
@@ -363,14 +379,14 @@ impl Range {
             } else {
                 points.try_for_each(|(time, value)| visit(*time, *value))
             }
-        });
+        })
     }
 
     fn read_points(&self, source: &Source, reverse: bool, rows: &mut Rows) -> Result<(), CommandError> {
         self.for_each_point(source, reverse, |time, value| {
             rows.push(time, &[value]);
             if rows.values.len() <= VALUES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        })?;
         if rows.values.len() > VALUES_MAX { Err(errors::TOO_MANY_ROWS) } else { Ok(()) }
     }
 
@@ -407,7 +423,7 @@ impl Range {
             rows.push(start.max(0).saturating_add(offset), results);
             if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        self.read(source, Direction::Forward, &mut windows);
+        self.read(source, Direction::Forward, &mut windows)?;
         windows.finish();
         if is_too_long {
             return Err(errors::TOO_MANY_ROWS);
@@ -420,13 +436,18 @@ impl Range {
     }
 
     /// Reads the points that pass the filters.
-    fn read(&self, source: &Source, direction: Direction, reading: &mut impl Reading<f64>) {
-        let points = &source.points;
-        if let Some(times) = &self.times {
-            self.read_at(source, times, direction, reading);
+    fn read(
+        &self,
+        source: &Source,
+        direction: Direction,
+        reading: &mut impl Reading<f64>,
+    ) -> Result<(), CommandError> {
+        let (points, range) = (&source.points, self.from..=self.to);
+        let result = if let Some(times) = &self.times {
+            self.read_at(source, times, direction, reading)
         } else if let Some(wanted) = &self.values {
             let mut passed = (Vec::new(), Vec::new());
-            points.read(direction, &mut |times: &[i64], values: &[f64]| {
+            points.read(range, direction, &mut |times: &[i64], values: &[f64]| {
                 passed.0.clear();
                 passed.1.clear();
                 for (time, value) in times.iter().zip(values).filter(|(_, value)| wanted.contains(value)) {
@@ -438,14 +459,21 @@ impl Range {
                 } else {
                     reading.run(&passed.0, &passed.1)
                 }
-            });
+            })
         } else {
-            points.read(direction, reading);
-        }
+            points.read(range, direction, reading)
+        };
+        result.map_err(errors::not_seen)
     }
 
     /// Reads the points at single times.
-    fn read_at(&self, source: &Source, times: &[i64], direction: Direction, reading: &mut impl Reading<f64>) {
+    fn read_at(
+        &self,
+        source: &Source,
+        times: &[i64],
+        direction: Direction,
+        reading: &mut impl Reading<f64>,
+    ) -> Result<(), ViewError> {
         let mut times: Vec<i64> =
             times.iter().copied().filter(|time| (self.from..=self.to).contains(time)).collect();
         times.sort_unstable();
@@ -455,12 +483,13 @@ impl Range {
         }
         let passes = |value: &f64| self.values.as_ref().is_none_or(|wanted| wanted.contains(value));
         for time in times {
-            if let Some(value) = source.points.get(time).filter(passes)
+            if let Some(value) = source.points.get(time)?.filter(passes)
                 && reading.run(&[time], &[value]).is_break()
             {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 }
 
@@ -487,8 +516,14 @@ fn parse_stamp(word: &[u8]) -> Option<Stamp> {
     }
 }
 
+/// Assumed number of points that a read through a lens visits: the lens knows only names.
+const SEEN_POINTS: usize = 1 << 20;
+
 /// Returns about how many points a read of a range visits.
 pub(super) fn effort(object: &Object, from: &[u8], to: &[u8]) -> usize {
+    if let Object::Lens(_) = object {
+        return SEEN_POINTS;
+    }
     let series = TimeSeries::from_object(object);
     let range = Range::between(from, to).ok().filter(|range| range.from <= range.to);
     series.zip(range).map_or(0, |(series, range)| series.points().estimate_in(range.from..=range.to))

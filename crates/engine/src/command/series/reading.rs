@@ -23,9 +23,15 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     {
         return Err(errors::NOT_LATEST);
     }
-    let series = series(ctx.keys, args[1])?;
-    let open = if args.len() == 3 { compaction::open_bucket(ctx.keys, args[1], series) } else { None };
-    reply_last(ctx.reply, latest(series, open));
+    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
+    let last = if seen.view.is_plain() {
+        let open =
+            if args.len() == 3 { compaction::open_bucket(ctx.keys, args[1], seen.series) } else { None };
+        latest(seen.series, open)
+    } else {
+        seen.view.at_or_before(i64::MAX).map_err(errors::not_seen)?
+    };
+    reply_last(ctx.reply, last);
     Ok(())
 }
 
@@ -52,10 +58,12 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let series = series(ctx.keys, args[1])?;
+    if !ctx.keys.exists(args[1]) {
+        return Err(errors::NO_SERIES);
+    }
     let mut range = Range::between(args[2], args[3])?;
     range.parse_options(args, 4)?;
-    let source = range.source(ctx.keys, args[1], series);
+    let source = range.source_at(ctx.keys, args[1])?;
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
 }
 
@@ -71,13 +79,12 @@ pub(super) fn reply_range(
         reply_rows(reply, &range.rows(source, reverse)?);
         return Ok(());
     }
-    reply.array(range.count_points(source));
+    reply.array(range.count_points(source)?);
     range.for_each_point(source, reverse, |time, value| {
         reply_row(reply, time, &[value]);
         // The client is disconnected, so the rest is of no use.
         if reply.has_overflowed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    Ok(())
+    })
 }
 
 /// Writes rows.

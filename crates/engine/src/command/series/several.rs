@@ -1,11 +1,11 @@
 //! Reading several series: by their labels, or by their keys.
 
 use super::compaction;
+use super::errors;
 use super::filter::{self, Filter};
 use super::points::reply_value;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
 use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
-use super::{creating, errors};
 use crate::command::parse::{canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
@@ -193,17 +193,7 @@ impl<'a> Request<'a> {
 
 /// Parses a reducer: an aggregation that does not depend on time.
 fn parse_reducer(word: &[u8]) -> Option<Aggregation> {
-    let depends_on_time = |aggregation: &Aggregation| {
-        matches!(
-            aggregation,
-            Aggregation::First
-                | Aggregation::Last
-                | Aggregation::Twa
-                | Aggregation::Increase
-                | Aggregation::Rate
-        )
-    };
-    range::aggregation(word).filter(|aggregation| !depends_on_time(aggregation))
+    range::aggregation(word).filter(|aggregation| !aggregation.depends_on_time())
 }
 
 pub(super) fn range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -218,16 +208,15 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let Request { range, selected, excludes_empty, filter, grouping } = Request::parse(args)?;
     let found = filter.find(ctx.keys);
     if let Some(grouping) = grouping {
-        let groups = groups_of(ctx.keys, &range, &selected, grouping, found);
+        let groups = groups_of(ctx.keys, &range, &selected, grouping, found)?;
         return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
     }
     let keys = &*ctx.keys;
-    let of_series = |(key, series): (&[u8], &TimeSeries)| Member {
-        key: key.into(),
-        labels: selected.of(series.labels()),
-        source: range.source(keys, key, series),
+    let of_series = |(key, series): (&[u8], &TimeSeries)| {
+        let source = range.source(keys, key, series)?;
+        Ok(Member { key: key.into(), labels: selected.of(series.labels()), source })
     };
-    let members: Vec<Member> = found.into_iter().map(of_series).collect();
+    let members = found.into_iter().map(of_series).collect::<Result<Vec<Member>, CommandError>>()?;
     ctx.write_unlocked(move |reply| reply_members(reply, &range, members, excludes_empty, reverse))
 }
 
@@ -307,7 +296,7 @@ fn groups_of(
     selected: &Selected<'_>,
     grouping: Grouping<'_>,
     found: Vec<(&[u8], &TimeSeries)>,
-) -> Vec<Grouped> {
+) -> Result<Vec<Grouped>, CommandError> {
     let mut groups: BTreeMap<&[u8], Vec<(&[u8], &TimeSeries)>> = BTreeMap::new();
     for (key, series) in found {
         if let Some(value) = series.labels().get(grouping.label) {
@@ -315,14 +304,19 @@ fn groups_of(
         }
     }
     let reducer_name = grouping.reducer_name.to_ascii_lowercase();
-    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| Grouped {
-        label: (grouping.label.into(), value.into()),
-        reducer: grouping.reducer,
-        reducer_name: reducer_name.clone(),
-        keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
-        labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
-        own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
-        sources: members.iter().map(|(key, series)| range.source(keys, key, series)).collect(),
+    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| {
+        Ok(Grouped {
+            label: (grouping.label.into(), value.into()),
+            reducer: grouping.reducer,
+            reducer_name: reducer_name.clone(),
+            keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
+            labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
+            own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
+            sources: members
+                .iter()
+                .map(|(key, series)| range.source(keys, key, series))
+                .collect::<Result<_, CommandError>>()?,
+        })
     };
     groups.into_iter().map(of_group).collect()
 }
@@ -438,7 +432,7 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
         let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
-        let source = own.source(ctx.keys, key, creating::series(ctx.keys, key)?);
+        let source = own.source_at(ctx.keys, key)?;
         members.push((own, source));
     }
     ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))

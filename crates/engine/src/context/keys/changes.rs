@@ -54,6 +54,9 @@ impl Keys<'_> {
         if is_read {
             self.note_queries(key, &touched());
         }
+        if self.database(key).has_links() {
+            self.follow_sights(key);
+        }
     }
 
     /// Reports that the open bucket of a compacted series has changed: it is read from the source.

@@ -53,6 +53,9 @@ impl Keys<'_> {
     pub(crate) fn remove_expired(&mut self, key: &[u8]) {
         self.cut_links(key);
         self.database_mut(key).remove(hash(key), key);
+        if self.database(key).has_links() {
+            self.follow_sights(key);
+        }
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);

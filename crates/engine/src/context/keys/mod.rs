@@ -7,6 +7,7 @@ mod expiry;
 mod links;
 pub(crate) mod pools;
 mod reading;
+mod seeing;
 mod waiting;
 mod writing;
 

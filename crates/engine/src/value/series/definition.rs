@@ -34,6 +34,21 @@ impl Unit {
         Self::ALL[self as usize].1
     }
 
+    /// Returns the unit with this code in snapshots.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().map(|(unit, _)| unit).find(|unit| *unit as u8 == code)
+    }
+
+    /// Returns its length in nanoseconds.
+    pub(crate) fn nanoseconds(self) -> i64 {
+        match self {
+            Self::Milliseconds => 1_000_000,
+            Self::Nanoseconds => 1,
+            Self::Microseconds => 1_000,
+            Self::Seconds => 1_000_000_000,
+        }
+    }
+
     /// Returns a time in this unit, given in microseconds since 1970.
     pub(crate) fn of_micros(self, now_us: u64) -> i64 {
         let now_us = i64::try_from(now_us).unwrap_or(i64::MAX);
@@ -119,8 +134,7 @@ impl Definition {
     }
 
     pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
-        let unit = bytes.u8()?;
-        let (unit, _) = *Unit::ALL.iter().find(|(known, _)| *known as u8 == unit)?;
+        let unit = Unit::of_code(bytes.u8()?)?;
         let is_compressed = match bytes.u8()? {
             0 => false,
             1 => true,

@@ -3,6 +3,7 @@
 
 mod capture;
 mod definition;
+mod duration;
 mod in_parts;
 mod labels;
 mod rules;
