@@ -44,7 +44,7 @@ impl Engine {
     }
 
     #[inline]
-    fn lock_one(&self, key: &[u8]) -> Locked<'_> {
+    pub(crate) fn lock_one(&self, key: &[u8]) -> Locked<'_> {
         let index = self.keyspace().shard_of(key);
         Locked::One(index, self.keyspace().lock(index))
     }

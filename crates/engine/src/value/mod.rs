@@ -54,7 +54,7 @@ pub use limit::Limit;
 pub use list::{End, List};
 pub use pool::Pool;
 pub use series::TimeSeries;
-pub(crate) use series::{Definition, Labels, Unit};
+pub(crate) use series::{Definition, Labels, POLICIES, Unit};
 pub use set::Set;
 pub(crate) use snapshot_form::{SnapshotForm, image_pieces};
 pub use sorted_set::SortedSet;

@@ -82,13 +82,8 @@ impl<V: Sample> Series<V> {
         if time < self.floor {
             return Err(AppendError::TooOld { time, floor: self.floor });
         }
-        if let Some(ignore) = self.options.ignore
-            && duplicates == DuplicatePolicy::Last
-            && time >= self.newest
-            && let Some(last) = self.last()
-            && ignore.covers(last, time, value)
-        {
-            return Ok(Appended::Ignored(last.0));
+        if let Some(last) = self.ignored_for(time, value, duplicates) {
+            return Ok(Appended::Ignored(last));
         }
         if self.count == 0 || time > self.newest {
             self.push(time, value);
@@ -102,19 +97,36 @@ impl<V: Sample> Series<V> {
                 Ok(Appended::Added)
             }
             Some(old) => {
-                let is_number = !old.is_nan() && !value.is_nan();
-                let refused = if duplicates == DuplicatePolicy::Sum && is_number {
-                    AppendError::Overflow(time)
-                } else {
-                    AppendError::Duplicate(time)
-                };
-                let kept = duplicates.resolve(old, value).ok_or(refused)?;
+                let kept = resolve(time, old, value, duplicates)?;
                 if kept.to_bits() != old.to_bits() {
                     self.put(time, kept);
                 }
                 Ok(Appended::Replaced(old))
             }
         }
+    }
+
+    /// Returns whether a point would be added, replace another or be ignored; changes nothing.
+    ///
+    /// # Errors
+    /// The error with which [`Series::append_with`] would refuse it.
+    pub fn check(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Result<(), AppendError> {
+        if time < self.floor {
+            return Err(AppendError::TooOld { time, floor: self.floor });
+        }
+        if self.count == 0 || time > self.newest || self.ignored_for(time, value, duplicates).is_some() {
+            return Ok(());
+        }
+        self.get(time).map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ()))
+    }
+
+    /// Returns the time of the last point if a point is ignored because of it.
+    fn ignored_for(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Option<i64> {
+        let ignore = self.options.ignore?;
+        if duplicates != DuplicatePolicy::Last || time < self.newest {
+            return None;
+        }
+        self.last().filter(|last| ignore.covers(*last, time, value)).map(|last| last.0)
     }
 
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
@@ -201,6 +213,17 @@ impl<V: Sample> Series<V> {
             self.drop_below_floor();
         }
     }
+}
+
+/// Returns the value that stays of two at the same time.
+fn resolve<V: Sample>(time: i64, old: V, value: V, duplicates: DuplicatePolicy) -> Result<V, AppendError> {
+    let is_number = !old.is_nan() && !value.is_nan();
+    let refused = if duplicates == DuplicatePolicy::Sum && is_number {
+        AppendError::Overflow(time)
+    } else {
+        AppendError::Duplicate(time)
+    };
+    duplicates.resolve(old, value).ok_or(refused)
 }
 
 /// Whether each time is behind the one before. Looks at all of them, which a processor does many at a

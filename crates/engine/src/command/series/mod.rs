@@ -5,7 +5,8 @@
 //!      └─► reading, several ──► range, filter ──────────┘
 //! ```
 //!
-//! A command is logged as it was sent; `*` is the record's time.
+//! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
+//! is the record's time.
 
 mod adding;
 mod creating;
@@ -17,3 +18,5 @@ mod range;
 mod reading;
 pub(super) mod rows;
 mod several;
+
+pub(crate) use adding::replay as replay_points;

@@ -45,14 +45,14 @@ impl Unit {
     }
 }
 
-/// Codes of the policies in snapshots; an absent policy is 0.
-const POLICIES: [DuplicatePolicy; 6] = [
-    DuplicatePolicy::Block,
-    DuplicatePolicy::First,
-    DuplicatePolicy::Last,
-    DuplicatePolicy::Min,
-    DuplicatePolicy::Max,
-    DuplicatePolicy::Sum,
+/// The policies with their names. A policy's place is its code in snapshots and in the log.
+pub(crate) const POLICIES: [(&str, DuplicatePolicy); 6] = [
+    ("block", DuplicatePolicy::Block),
+    ("first", DuplicatePolicy::First),
+    ("last", DuplicatePolicy::Last),
+    ("min", DuplicatePolicy::Min),
+    ("max", DuplicatePolicy::Max),
+    ("sum", DuplicatePolicy::Sum),
 ];
 
 /// What a series is created or altered with.
@@ -98,9 +98,11 @@ impl Definition {
         }
     }
 
-    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        // An absent policy is 0.
         let policy = self.policy.map_or(0, |policy| {
-            1 + POLICIES.iter().position(|known| *known == policy).expect("every policy has a code") as u8
+            1 + POLICIES.iter().position(|(_, known)| *known == policy).expect("every policy has a code")
+                as u8
         });
         into.extend_from_slice(&[self.unit as u8, u8::from(self.is_compressed), policy]);
         put_varint(into, self.retention);
@@ -110,7 +112,7 @@ impl Definition {
         self.labels.encode(into);
     }
 
-    pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let unit = bytes.u8()?;
         let (unit, _) = *Unit::ALL.iter().find(|(known, _)| *known as u8 == unit)?;
         let is_compressed = match bytes.u8()? {
@@ -120,7 +122,7 @@ impl Definition {
         };
         let policy = match bytes.u8()? {
             0 => None,
-            code => Some(*POLICIES.get(usize::from(code) - 1)?),
+            code => Some(POLICIES.get(usize::from(code) - 1)?.1),
         };
         let retention = bytes.varint()?;
         let chunk_bytes = u32::try_from(bytes.varint()?).ok()?;
