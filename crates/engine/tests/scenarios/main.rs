@@ -16,6 +16,7 @@ mod keyspace;
 mod leases;
 mod limits;
 mod lists;
+mod points;
 mod pools;
 mod randomness;
 mod refused;
