@@ -26,6 +26,7 @@
 //! ```text
 //! value, keyspace::{entry, table}, wire, watch::{part, touched}, command::{parse, bounds}
 //! keyspace ─► blocking::wait_queue, watch::interest ─► watch::index, tracking::table
+//! persist::points
 //! context ─► event
 //! command: row ─► handlers ─► rows ─► table
 //! persist::{added_points, change}, watch::reading, watch::replay::scope

@@ -1,7 +1,7 @@
 //! Commands that one client has sent one after the other, run under the same locks and logged in one
 //! record.
 
-use crate::command::flags;
+use crate::command::{KeySpec, flags};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::Call;
@@ -24,7 +24,8 @@ impl Engine {
         let Call { db, now_us, .. } = calls[0];
         let mut room = Room::NONE;
         self.admit_run(calls, &mut room).ok()?;
-        let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
+        // Each names one key.
+        let keys = || calls.iter().map(|call| call.args[1]);
         let locked = self.lock_destinations(self.lock_keys(keys()), keys);
         let mut keys = self.keys(locked, db, now_us);
         self.check_writable().ok()?;
@@ -34,7 +35,10 @@ impl Engine {
         let mut changed = false;
         for call in calls {
             assert!(
-                call.command.is(flags::RUNS) && call.db == db && call.now_us == now_us,
+                call.command.is(flags::RUNS)
+                    && call.command.keys == KeySpec::ONE
+                    && call.db == db
+                    && call.now_us == now_us,
                 "'{}' does not run together with others",
                 call.command.name
             );

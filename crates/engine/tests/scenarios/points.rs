@@ -1,8 +1,6 @@
 //! Points in the log: runs of commands in one record, batches, and what a change stream shows.
 
-use crate::support::{
-    Client, START_US, engine, for_each_record, replayed, shown, transaction, words,
-};
+use crate::support::{Client, START_US, engine, for_each_record, replayed, shown, transaction, words};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
 use tidemark_engine::change::{Change, Changes};
@@ -97,7 +95,10 @@ fn a_run_is_one_record_and_each_command_has_its_own_answer() {
         )
     );
     assert_eq!(lsn, Some(Lsn(2)));
-    assert_eq!(records(&engine).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind::COMMAND, kind::POINTS]);
+    assert_eq!(
+        records(&engine).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        [kind::COMMAND, kind::POINTS]
+    );
     assert_eq!(replayed(&engine).digest(), engine.digest());
     assert_eq!(
         changes(&engine),
@@ -128,9 +129,11 @@ fn points_take_few_bytes() {
     let client = Client::new(&engine);
     client.run("TS.CREATE one");
     let reading = |at: u64| 20.0 + ((at * 37) % 100) as f64 / 10.0;
-    let within: Vec<String> = (0..64).map(|at| format!("TS.ADD one {} {}", 1_767_225_600_000 + at * 1000, reading(at))).collect();
+    let within: Vec<String> =
+        (0..64).map(|at| format!("TS.ADD one {} {}", 1_767_225_600_000 + at * 1000, reading(at))).collect();
     run_together(&engine, START_US, &within);
-    let over: Vec<String> = (0..64).map(|at| format!("TS.ADD sensor:{:05} * {}", at * 911, reading(at))).collect();
+    let over: Vec<String> =
+        (0..64).map(|at| format!("TS.ADD sensor:{:05} * {}", at * 911, reading(at))).collect();
     run_together(&engine, START_US, &over);
     run_together(&engine, START_US + 1_000_000, &over);
     let [_, (kind::POINTS, within), (kind::POINTS, _), (kind::POINTS, over)] = records(&engine)[..] else {
@@ -148,7 +151,10 @@ fn a_command_logs_the_points_that_it_has_added_and_no_others() {
     let client = Client::new(&engine);
     client.expect(&[
         ("TS.CREATE quiet DUPLICATE_POLICY last IGNORE 10 1", "+OK"),
-        ("TS.MADD quiet 1 5 none 1 1 quiet 2 5 quiet 3 9", "*4 :1 -ERR TSDB: the key is not a TSDB key :1 :3"),
+        (
+            "TS.MADD quiet 1 5 none 1 1 quiet 2 5 quiet 3 9",
+            "*4 :1 -ERR TSDB: the key is not a TSDB key :1 :3",
+        ),
         ("TS.ADD quiet 4 9", ":3"),
         ("TS.MADD quiet 20 1 new 5 5 quiet x 1 new 6 6 CREATE", "*4 :20 :5 -ERR TSDB: invalid timestamp :6"),
         ("TS.MADD new 1 2 KREATE", "-ERR wrong number of arguments for 'ts.madd' command"),
@@ -181,7 +187,8 @@ fn append(engine: &Engine, key: &str, points: &[(i64, f64)], options: &str) -> S
 fn append_bytes(engine: &Engine, key: &str, times: &[u8], values: &[u8], options: &str) -> String {
     let mut args: Vec<&[u8]> = vec![b"TS.APPEND", key.as_bytes(), times, values];
     args.extend(options.split_whitespace().map(str::as_bytes));
-    let call = Call { command: command::resolve(&args).expect("a command"), args: &args, db: 0, now_us: START_US };
+    let call =
+        Call { command: command::resolve(&args).expect("a command"), args: &args, db: 0, now_us: START_US };
     let mut reply = Reply::new(Protocol::Resp2);
     engine.execute(&call, &mut reply);
     shown(reply.bytes())
@@ -190,7 +197,10 @@ fn append_bytes(engine: &Engine, key: &str, times: &[u8], values: &[u8], options
 #[test]
 fn a_batch_is_taken_as_a_whole_or_refused() {
     let engine = engine();
-    assert_eq!(append(&engine, "k", &[(10, 1.0), (20, -0.0), (30, f64::NAN)], "RETENTION 100 LABELS a b"), ":3");
+    assert_eq!(
+        append(&engine, "k", &[(10, 1.0), (20, -0.0), (30, f64::NAN)], "RETENTION 100 LABELS a b"),
+        ":3"
+    );
     let digest = engine.digest();
     let blocked = "update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is \
                    NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
@@ -208,16 +218,25 @@ fn a_batch_is_taken_as_a_whole_or_refused() {
         assert_eq!(append_bytes(&engine, "k", &times, &values, ""), error);
     }
     let many = vec![0; 8 * 65_537];
-    assert_eq!(append_bytes(&engine, "n", &many, &many, ""), "-ERR a batch has at most 65536 points; send several");
+    assert_eq!(
+        append_bytes(&engine, "n", &many, &many, ""),
+        "-ERR a batch has at most 65536 points; send several"
+    );
     assert_eq!(append_bytes(&engine, "n", b"1234567", b"12345678", ""), bytes);
-    assert_eq!(append(&engine, "n", &[(1, 1.0)], "FOO"), "-ERR syntax error: 'FOO' is no option of the command");
+    assert_eq!(
+        append(&engine, "n", &[(1, 1.0)], "FOO"),
+        "-ERR syntax error: 'FOO' is no option of the command"
+    );
     Client::new(&engine).run("SET s x");
     assert_eq!(append(&engine, "s", &[(1, 1.0)], ""), "-ERR TSDB: the key is not a TSDB key");
     Client::new(&engine).run("DEL s");
     assert_eq!(engine.digest(), digest, "what is refused changes nothing");
 
     assert_eq!(append(&engine, "k", &[(15, 7.0), (20, 3.0), (200, 4.0)], "ON_DUPLICATE last"), ":3");
-    assert_eq!(append(&engine, "k", &[(99, 1.0), (201, 1.0)], ""), "-ERR TSDB: point 1 at 99: Timestamp is older than retention");
+    assert_eq!(
+        append(&engine, "k", &[(99, 1.0), (201, 1.0)], ""),
+        "-ERR TSDB: point 1 at 99: Timestamp is older than retention"
+    );
     assert_eq!(Client::new(&engine).run("TS.RANGE k - +"), "*1 *2 :200 +4");
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
@@ -225,13 +244,22 @@ fn a_batch_is_taken_as_a_whole_or_refused() {
 #[test]
 fn every_bit_of_a_batch_is_kept() {
     let engine = engine();
-    let odd = [f64::from_bits(0x7ff8_0000_0000_1234), f64::from_bits(0xfff0_0000_0000_0001), -0.0, 5e-324, f64::MAX];
+    let odd = [
+        f64::from_bits(0x7ff8_0000_0000_1234),
+        f64::from_bits(0xfff0_0000_0000_0001),
+        -0.0,
+        5e-324,
+        f64::MAX,
+    ];
     let points: Vec<(i64, f64)> = odd.iter().enumerate().map(|(at, value)| (at as i64, *value)).collect();
     append(&engine, "odd", &points, "");
     let many: Vec<(i64, f64)> = (0..5000).map(|at| (at * at, odd[at as usize % 5] + at as f64)).collect();
     append(&engine, "many", &many, "UNIT ns ENCODING UNCOMPRESSED");
     assert_eq!(replayed(&engine).digest(), engine.digest());
-    assert_eq!(records(&engine).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind::POINTS, kind::POINTS]);
+    assert_eq!(
+        records(&engine).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        [kind::POINTS, kind::POINTS]
+    );
     let mut logged = Vec::new();
     for_each_record(&engine, Lsn::FIRST, |record| {
         for change in Changes::of(record).into_iter().flatten() {
@@ -240,7 +268,8 @@ fn every_bit_of_a_batch_is_kept() {
             }
         }
     });
-    let sent: Vec<(i64, u64)> = points.iter().chain(&many).map(|(time, value)| (*time, value.to_bits())).collect();
+    let sent: Vec<(i64, u64)> =
+        points.iter().chain(&many).map(|(time, value)| (*time, value.to_bits())).collect();
     assert_eq!(logged, sent);
 }
 
@@ -254,7 +283,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let key = || proptest::sample::select(vec!["plain", "last", "quiet", "short", "text", "going", "new1", "new2"]);
+    let key =
+        || proptest::sample::select(vec!["plain", "last", "quiet", "short", "text", "going", "new1", "new2"]);
     let time = prop_oneof![
         8 => (0_u16..400).prop_map(|time| time.to_string()),
         2 => Just("*".to_owned()),
@@ -265,8 +295,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => proptest::sample::select(vec!["nan", "1e308", "-0", "x", "inf"]).prop_map(str::to_owned),
     ];
     let options = proptest::sample::select(vec![
-        "", "", "", "", " ON_DUPLICATE last", " ON_DUPLICATE sum", " ON_DUPLICATE min", " RETENTION 100", " UNIT s",
-        " LABELS a b", " ON_DUPLICATE first LABELS a c", " FOO", " RETENTION",
+        "",
+        "",
+        "",
+        "",
+        " ON_DUPLICATE last",
+        " ON_DUPLICATE sum",
+        " ON_DUPLICATE min",
+        " RETENTION 100",
+        " UNIT s",
+        " LABELS a b",
+        " ON_DUPLICATE first LABELS a c",
+        " FOO",
+        " RETENTION",
     ]);
     let add = (key(), time, value, options)
         .prop_map(|(key, time, value, options)| format!("TS.ADD {key} {time} {value}{options}"));

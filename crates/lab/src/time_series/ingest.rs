@@ -84,7 +84,9 @@ impl Ingesting {
     fn cpu_s(&mut self) -> anyhow::Result<f64> {
         let info = self.client.call(&["INFO", "cpu"])?;
         let text = String::from_utf8_lossy(info.as_bytes().context("INFO answers text")?).into_owned();
-        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).and_then(|s| s.trim().parse().ok());
+        let of = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)).and_then(|s| s.trim().parse().ok())
+        };
         let both = of("used_cpu_sys:").zip(of("used_cpu_user:"));
         both.map(|(system, user): (f64, f64)| system + user).context("INFO has the processor time")
     }
@@ -161,7 +163,15 @@ impl Work for Ingesting {
         self.cpu_ns = (self.cpu_s()? - self.cpu_before) * 1e9 / self.points as f64;
         let mut stored = 0.0;
         for key in self.keys.clone() {
-            let row = self.client.call(&["TS.RANGE", &key, "-", "+", "AGGREGATION", "count", "9000000000000000"])?;
+            let row = self.client.call(&[
+                "TS.RANGE",
+                &key,
+                "-",
+                "+",
+                "AGGREGATION",
+                "count",
+                "9000000000000000",
+            ])?;
             let Value::Array(rows) = row else { bail!("TS.RANGE answers rows") };
             let Some(Value::Array(row)) = rows.first() else { bail!("{key} has no points") };
             stored += match row.get(1) {
