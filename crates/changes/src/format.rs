@@ -308,6 +308,20 @@ mod tests {
     }
 
     #[test]
+    fn points_are_the_commands_that_add_them() {
+        // Of a key `k`: 2.5 at 0, and 3 and 4 at 10 and 20; then of `kk`, by the policy `sum`, 4 at 20.
+        let payload = b"\x01\x14\x00\x00\x01k\x00\x32\x83\x02\x14\x14\x06\x02\x30\x01\x00\x01k\x05\x00";
+        assert_eq!(
+            text(encode(Format::Json, kind::POINTS, payload)),
+            "{\"lsn\":7,\"time_us\":9,\"kind\":\"transaction\",\"commands\":[\
+             {\"db\":1,\"command\":\"ts.add\",\"args\":[\"k\",\"0\",\"2.5\"]},\
+             {\"db\":1,\"command\":\"ts.madd\",\"args\":[\"k\",\"10\",\"3\",\"k\",\"20\",\"4\"]},\
+             {\"db\":1,\"command\":\"ts.add\",\"args\":[\"kk\",\"20\",\"4\",\"ON_DUPLICATE\",\"sum\"]}]}"
+        );
+        assert!(text(encode(Format::Json, kind::POINTS, &payload[..8])).contains("\"command\",\"commands\""));
+    }
+
+    #[test]
     fn a_record_that_changes_no_data_is_skipped() {
         assert_eq!(encode(Format::Json, kind::WATCH, b""), None);
         assert_eq!(encode(Format::Json, 200, b""), None);

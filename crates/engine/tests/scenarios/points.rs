@@ -1,7 +1,7 @@
 //! Points in the log: runs of commands in one record, batches, and what a change stream shows.
 
 use crate::support::{Client, START_US, engine, for_each_record, replayed, shown, transaction, words};
-use crate::watching::{answers, watch};
+use crate::watching::{answers, answers_of_past, watch};
 use proptest::prelude::*;
 use tidemark_engine::change::{Change, Changes};
 use tidemark_engine::record::kind;
@@ -393,6 +393,28 @@ fn run_atomic(engine: &Engine, now_us: u64, lines: &[String]) {
     let call = |args| Call { command: command::resolve(args).expect("a command"), args, db: 0, now_us };
     let calls: Vec<Call<'_>> = args.iter().map(|args| call(args)).collect();
     engine.execute_transaction(&calls, None, now_us, &mut Reply::default());
+}
+
+#[test]
+fn a_read_that_is_replayed_sees_the_points_of_its_keys() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let mine = watch(&engine, "TS.RANGE mine - +");
+    let all = watch(&engine, "TS.MGET FILTER a=b");
+    run_together(
+        &engine,
+        START_US,
+        &lines(&["TS.ADD other 1 1", "TS.ADD mine 1 2 LABELS a b", "TS.ADD other 2 2"]),
+    );
+    run_together(&engine, START_US, &lines(&["TS.ADD other 3 1", "TS.ADD other 4 2"]));
+    run_together(&engine, START_US, &lines(&["TS.ADD mine 2 1", "TS.ADD mine 3 2", "TS.ADD other 5 1"]));
+    client.run("TS.MADD other 6 1 mine 4 5 other 7 1");
+    append(&engine, "mine", &[(5, 0.5), (6, 0.25)], "");
+    client.run("DEL mine");
+    let answered = answers(&mine);
+    assert_eq!(answered.len(), 5, "one for each record that changes it: {answered:?}");
+    assert_eq!(answers_of_past(&engine, &mine), answered);
+    assert_eq!(answers_of_past(&engine, &all), answers(&all));
 }
 
 #[test]
