@@ -1,5 +1,6 @@
 //! Which changes a follower gets.
 
+use tidemark_engine::AddedPoints;
 use tidemark_engine::change::Change;
 use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
@@ -103,6 +104,7 @@ impl Selection {
     fn takes_type(&self, change: &Change<'_>) -> bool {
         let about = match change {
             Change::Command { command, .. } => command.group.value_type(),
+            Change::Points(_) => AddedPoints::command().group.value_type(),
             Change::Expired { .. } | Change::Acknowledged { .. } => None,
         };
         self.types.is_empty() || about.is_none_or(|about| self.types.contains(&about))

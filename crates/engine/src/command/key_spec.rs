@@ -8,7 +8,8 @@ use crate::value::lens;
 pub enum KeySpec {
     /// No keys.
     None,
-    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end.
+    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end. With a
+    /// step above 2, arguments that fill no whole step are options behind the last key's.
     Range {
         /// Position of the first key.
         first: i16,
@@ -86,7 +87,10 @@ impl KeySpec {
             Self::TwoAndBesides => (None, 1, 3, 1),
             Self::Range { first, last, step } => {
                 let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
-                (None, first as usize, usize::try_from(last + 1).unwrap_or(0), step as usize)
+                let (first, step) = (first as usize, step as usize);
+                let last = usize::try_from(last + 1).unwrap_or(0);
+                let options = if step > 2 { last.saturating_sub(first) % step } else { 0 };
+                (None, first, last - options, step)
             }
             Self::Counted { at } => {
                 let (first, last) = counted(at);
@@ -132,6 +136,7 @@ mod tests {
         assert_eq!(keys(KeySpec::ONE), "a");
         assert_eq!(keys(KeySpec::REST), "a2bde");
         assert_eq!(keys(KeySpec::PAIRS), "abe");
+        assert_eq!(keys(KeySpec::Range { first: 1, last: -1, step: 3 }), "a", "b has no value");
         assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
         assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
         assert_eq!(keys(KeySpec::None), "");

@@ -1,7 +1,7 @@
 //! The path of one command through the engine.
 
 use crate::blocking::blocked::Blocked;
-use crate::command::Command;
+use crate::command::{Command, flags};
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -54,10 +54,16 @@ impl Engine {
         keys.set_terms(terms.durable, refusal);
         let mark = reply.len();
         keys.release_early(true);
+        if call.command.is(flags::COLUMNS) {
+            keys.collect_points();
+        }
         self.run(call, &mut keys, reply);
         // Watched reads are evaluated under the same locks.
         keys.release_early(false);
-        let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        let lsn = match keys.take_points() {
+            Some(points) => self.log_points(call, points, &keys.effects, room, reply, mark),
+            None => self.log_effects(call, &keys.effects, room, reply, mark),
+        };
         if let Some(lsn) = lsn {
             keys.note_logged(lsn);
         }

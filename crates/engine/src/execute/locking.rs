@@ -72,7 +72,10 @@ impl Engine {
         let mut indices: Vec<usize> = keys.map(|key| self.keyspace().shard_of(key)).collect();
         indices.sort_unstable();
         indices.dedup();
-        self.lock_shards(indices)
+        match indices[..] {
+            [only] => Locked::One(only, self.keyspace().lock(only)),
+            _ => self.lock_shards(indices),
+        }
     }
 
     /// Locks shards; the indices must be sorted and unique.

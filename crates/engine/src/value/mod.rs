@@ -57,7 +57,7 @@ pub use limit::Limit;
 pub use list::{End, List};
 pub use pool::Pool;
 pub use series::TimeSeries;
-pub(crate) use series::{Definition, Labels, Relations, Rule, Unit};
+pub(crate) use series::{Definition, Labels, POLICIES, Relations, Rule, Unit};
 pub use set::Set;
 pub(crate) use snapshot_form::{SnapshotForm, image_pieces};
 pub use sorted_set::SortedSet;

@@ -17,6 +17,7 @@ mod leases;
 mod lenses;
 mod limits;
 mod lists;
+mod points;
 mod pools;
 mod randomness;
 mod refused;

@@ -84,13 +84,8 @@ impl<V: Sample> Series<V> {
             return Err(AppendError::TooOld { time, floor });
         }
         let is_behind = self.is_empty() || time > self.newest();
-        if let Some(ignore) = self.options.ignore
-            && duplicates == DuplicatePolicy::Last
-            && (is_behind || time == self.newest())
-            && let Some(last) = self.last()
-            && ignore.covers(last, time, value)
-        {
-            return Ok(Appended::Ignored(last.0));
+        if let Some(last) = self.ignored_for(time, value, duplicates) {
+            return Ok(Appended::Ignored(last));
         }
         if is_behind {
             self.push(time, value);
@@ -103,19 +98,37 @@ impl<V: Sample> Series<V> {
                 Ok(Appended::Added)
             }
             Some(old) => {
-                let is_number = !old.is_nan() && !value.is_nan();
-                let refused = if duplicates == DuplicatePolicy::Sum && is_number {
-                    AppendError::Overflow(time)
-                } else {
-                    AppendError::Duplicate(time)
-                };
-                let kept = duplicates.resolve(old, value).ok_or(refused)?;
+                let kept = resolve(time, old, value, duplicates)?;
                 if kept.to_bits() != old.to_bits() {
                     self.put(time, kept, false);
                 }
                 Ok(Appended::Replaced(old))
             }
         }
+    }
+
+    /// Returns whether a point would be added, replace another or be ignored; changes nothing.
+    ///
+    /// # Errors
+    /// The error with which [`Series::append_with`] would refuse it.
+    pub fn check(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Result<(), AppendError> {
+        let floor = self.floor();
+        if time < floor {
+            return Err(AppendError::TooOld { time, floor });
+        }
+        if self.is_empty() || time > self.newest() || self.ignored_for(time, value, duplicates).is_some() {
+            return Ok(());
+        }
+        self.get(time).map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ()))
+    }
+
+    /// Returns the time of the last point if a point is ignored because of it.
+    fn ignored_for(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Option<i64> {
+        let ignore = self.options.ignore?;
+        if duplicates != DuplicatePolicy::Last || self.is_empty() || time < self.newest() {
+            return None;
+        }
+        self.last().filter(|last| ignore.covers(*last, time, value)).map(|last| last.0)
     }
 
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
@@ -218,6 +231,17 @@ impl<V: Sample> Series<V> {
             i64::MAX
         };
     }
+}
+
+/// Returns the value that stays of two at the same time.
+fn resolve<V: Sample>(time: i64, old: V, value: V, duplicates: DuplicatePolicy) -> Result<V, AppendError> {
+    let is_number = !old.is_nan() && !value.is_nan();
+    let refused = if duplicates == DuplicatePolicy::Sum && is_number {
+        AppendError::Overflow(time)
+    } else {
+        AppendError::Duplicate(time)
+    };
+    duplicates.resolve(old, value).ok_or(refused)
 }
 
 /// Whether each time is behind the one before. Looks at all of them, which a processor does many at a

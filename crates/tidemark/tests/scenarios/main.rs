@@ -33,6 +33,7 @@ mod log_command;
 mod modes;
 mod named_watching;
 mod permissions;
+mod points;
 mod pool_import;
 mod pool_verify;
 mod pools;

@@ -53,8 +53,7 @@ fn series<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
 pub(super) fn append(
     keys: &mut Keys<'_>,
     key: &[u8],
-    time: i64,
-    value: f64,
+    (time, value): (i64, f64),
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
@@ -260,7 +259,7 @@ impl Write {
         // A point that is too old for the destination's retention is not kept there.
         let written = match value {
             Some(value) => {
-                append(keys, &destination, time, value, Some(DuplicatePolicy::Last), event).map(|_| ())
+                append(keys, &destination, (time, value), Some(DuplicatePolicy::Last), event).map(|_| ())
             }
             None => remove(keys, &destination, time, time, event).map(|_| ()),
         };

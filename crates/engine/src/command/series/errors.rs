@@ -34,6 +34,10 @@ texts! {
     INCREMENT = "ERR TSDB: invalid increase/decrease value";
     INCREMENT_OF_NAN = "ERR TSDB: cannot increment/decrement NaN value";
     INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
+    BATCH_BYTES = "ERR times and values must each have 8 bytes for a point, and as many points, at least one";
+    /// The number is the most points of a batch.
+    BATCH_LENGTH = "ERR a batch has at most 65536 points; send several";
+    BATCH_TIMES = "ERR times must rise and be nonnegative";
     FROM = "ERR TSDB: wrong fromTimestamp";
     TO = "ERR TSDB: wrong toTimestamp";
     RULE_ALIGN = "ERR TSDB: Couldn't parse alignTimestamp";
@@ -102,6 +106,13 @@ pub(super) fn refused(error: AppendError) -> CommandError {
         AppendError::Overflow(_) => SUM_TOO_LARGE,
         AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
+}
+
+/// Error for a point of a batch that a series refuses.
+pub(super) fn refused_at(at: usize, time: i64, error: AppendError) -> CommandError {
+    let why = refused(error).to_string();
+    let why = why.strip_prefix("ERR TSDB: ").unwrap_or(&why);
+    CommandError::Text(format!("ERR TSDB: point {} at {time}: {why}", at + 1).into())
 }
 
 /// Error for a number of arguments that the row's arity allows and the command does not.

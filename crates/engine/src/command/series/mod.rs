@@ -5,7 +5,8 @@
 //!      └─► reading, several, waiting ──► range, filter ──────────────────────────────┘
 //! ```
 //!
-//! A command is logged as it was sent; `*` is the record's time.
+//! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
+//! is the record's time.
 
 mod adding;
 mod compaction;
@@ -20,3 +21,5 @@ pub(super) mod rows;
 mod ruling;
 mod several;
 mod waiting;
+
+pub(crate) use adding::replay as replay_points;

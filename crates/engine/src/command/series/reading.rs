@@ -3,13 +3,12 @@
 use super::compaction;
 use super::creating::series;
 use super::errors;
-use super::options::POLICIES;
 use super::points::reply_row;
 use super::range::{Range, Rows, Source};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{Rule, TimeSeries, Unit};
+use crate::value::{POLICIES, Rule, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::ops::ControlFlow;
 use tidemark_series::Ignore;

@@ -53,7 +53,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         concat!("key ", definition!(), " [LABELS [label value ...]]"),
         "Changes what a series was created with; its encoding and unit stay.",
     ),
-    row(552, "ts.add", -4, GROWS, KeySpec::ONE, adding::add).using(&["RW update"]).doc(
+    row(552, "ts.add", -4, GROWS | COLUMNS | RUNS, KeySpec::ONE, adding::add).using(&["RW update"]).doc(
         "RedisTimeSeries 1.0.0",
         "O(1) behind the last point, O(log N) for a late one",
         concat!(
@@ -63,14 +63,14 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         ),
         "Adds a point to a series, and creates the series if it does not exist: answers the point's time.",
     ),
-    row(553, "ts.madd", -4, GROWS, KeySpec::Range { first: 1, last: -1, step: 3 }, adding::add_many)
+    row(553, "ts.madd", -4, GROWS | COLUMNS, KeySpec::Range { first: 1, last: -1, step: 3 }, adding::add_many)
         .using(&["RW update"])
         .reaching(WriteReach::EachKey)
         .doc(
             "RedisTimeSeries 1.0.0",
             "O(N) with N the number of points",
-            "key timestamp value [key timestamp value ...]",
-            "Adds points to existing series: answers a time or an error for each.",
+            "key timestamp value [key timestamp value ...] [CREATE]",
+            "Adds points to existing series, or creates them: answers a time or an error for each.",
         ),
     row(554, "ts.incrby", -3, GROWS, KeySpec::ONE, adding::increment).using(&["RW access update"]).doc(
         "RedisTimeSeries 1.0.0",
@@ -217,4 +217,16 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns points from a time on, the oldest first; waits until there are enough.",
         )
         .serving(waiting::serve),
+    row(571, "ts.append", -4, GROWS | COLUMNS, KeySpec::ONE, adding::append_batch).using(&["RW update"]).doc(
+        "tidemark 0.1.0",
+        "O(N) with N the number of points",
+        concat!(
+            "key times values ",
+            definition!(),
+            " [ON_DUPLICATE policy] [LABELS [label value ...]]"
+        ),
+        "Adds a batch of points to a series, all or none, and creates the series if it does not exist: answers how \
+         many it took. The times are 64-bit integers, the values 64-bit floats, both little endian, one after the \
+         other, in a string of bytes each; the times rise.",
+    ),
 ];

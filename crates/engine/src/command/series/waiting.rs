@@ -117,7 +117,7 @@ fn answer(
         return Ok(());
     };
     let range = Range::from_time(from, request.count);
-    let source = range.source(ctx.keys, key, series);
+    let source = range.source(ctx.keys, key, series)?;
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, false))
 }
 

@@ -61,14 +61,14 @@ impl Unit {
     }
 }
 
-/// Codes of the policies in snapshots; an absent policy is 0.
-const POLICIES: [DuplicatePolicy; 6] = [
-    DuplicatePolicy::Block,
-    DuplicatePolicy::First,
-    DuplicatePolicy::Last,
-    DuplicatePolicy::Min,
-    DuplicatePolicy::Max,
-    DuplicatePolicy::Sum,
+/// The policies with their names. A policy's place is its code in snapshots and in the log.
+pub(crate) const POLICIES: [(&str, DuplicatePolicy); 6] = [
+    ("block", DuplicatePolicy::Block),
+    ("first", DuplicatePolicy::First),
+    ("last", DuplicatePolicy::Last),
+    ("min", DuplicatePolicy::Min),
+    ("max", DuplicatePolicy::Max),
+    ("sum", DuplicatePolicy::Sum),
 ];
 
 /// What a series is created or altered with.
@@ -118,9 +118,11 @@ impl Definition {
         }
     }
 
-    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        // An absent policy is 0.
         let policy = self.policy.map_or(0, |policy| {
-            1 + POLICIES.iter().position(|known| *known == policy).expect("every policy has a code") as u8
+            1 + POLICIES.iter().position(|(_, known)| *known == policy).expect("every policy has a code")
+                as u8
         });
         into.extend_from_slice(&[self.unit as u8, u8::from(self.is_compressed), policy]);
         put_varint(into, self.retention);
@@ -133,7 +135,7 @@ impl Definition {
         }
     }
 
-    pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let unit = Unit::of_code(bytes.u8()?)?;
         let is_compressed = match bytes.u8()? {
             0 => false,
@@ -142,7 +144,7 @@ impl Definition {
         };
         let policy = match bytes.u8()? {
             0 => None,
-            code => Some(*POLICIES.get(usize::from(code) - 1)?),
+            code => Some(POLICIES.get(usize::from(code) - 1)?.1),
         };
         let retention = bytes.varint()?;
         let chunk_bytes = u32::try_from(bytes.varint()?).ok()?;

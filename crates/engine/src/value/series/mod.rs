@@ -8,7 +8,7 @@ mod in_parts;
 mod labels;
 mod rules;
 
-pub(crate) use definition::{Definition, Unit};
+pub(crate) use definition::{Definition, POLICIES, Unit};
 pub(crate) use labels::Labels;
 pub(crate) use rules::{Relations, Rule};
 
@@ -92,13 +92,40 @@ impl TimeSeries {
         value: f64,
         policy: Option<DuplicatePolicy>,
     ) -> Result<Appended<f64>, AppendError> {
+        let policy = self.policy_or(policy);
         let SeriesState { definition, points, .. } = &mut *self.0;
-        let policy = policy.unwrap_or_else(|| definition.policy.unwrap_or_default());
         let appended = points.append_with(time, value, policy)?;
         if definition.is_compressed {
             points.seal();
         }
         Ok(appended)
+    }
+
+    /// Adds points behind all others. Returns `false`, and changes nothing, if they are not, or if
+    /// each must be looked at.
+    pub(crate) fn extend(&mut self, times: &[i64], values: &[f64]) -> bool {
+        let SeriesState { definition, points, .. } = &mut *self.0;
+        if points.options().ignore.is_some() || points.extend(times, values).is_err() {
+            return false;
+        }
+        if definition.is_compressed {
+            points.seal();
+        }
+        true
+    }
+
+    /// Returns whether [`TimeSeries::append`] would take a point; changes nothing.
+    pub(crate) fn check(
+        &self,
+        time: i64,
+        value: f64,
+        policy: Option<DuplicatePolicy>,
+    ) -> Result<(), AppendError> {
+        self.0.points.check(time, value, self.policy_or(policy))
+    }
+
+    fn policy_or(&self, policy: Option<DuplicatePolicy>) -> DuplicatePolicy {
+        policy.or(self.0.definition.policy).unwrap_or_default()
     }
 
     /// Removes the points between two times and returns their number.

@@ -170,6 +170,12 @@ fn decode_rule(bytes: &mut Cursor<'_>) -> Option<Rule> {
 }
 
 impl TimeSeries {
+    /// Whether it is compacted into others.
+    #[inline]
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules().is_empty()
+    }
+
     /// Returns the rules by which it is compacted.
     #[inline]
     pub(crate) fn rules(&self) -> &[Rule] {

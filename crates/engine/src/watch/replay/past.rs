@@ -36,6 +36,9 @@ use tidemark_log::{Log, Lsn, Record};
 /// Approximate bytes of an entry besides its key and value.
 const ENTRY_BYTES: usize = 64;
 
+/// Bytes of a time and a value.
+const POINT_BYTES: usize = 16;
+
 /// See the module's documentation.
 pub struct Past {
     engine: Engine,
@@ -318,7 +321,9 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
 /// Returns an upper bound of the growth of the keys by a record. O(its arguments), plus the time to
 /// encode the values that a command derives from.
 fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
-    let (mut growth, mut scratch) = (record.payload.len() + ENTRY_BYTES, Vec::new());
+    // A point takes at least one byte of a record, and at most this much memory.
+    let expansion = if record.kind == kind::POINTS { POINT_BYTES } else { 1 };
+    let (mut growth, mut scratch) = (record.payload.len() * expansion + ENTRY_BYTES, Vec::new());
     let mut of_key = |db: u8, key: &[u8]| {
         let shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
         shard.database(db as usize).get(hash(key), key).map_or(0, |entry| value_bytes(entry, &mut scratch))

@@ -18,6 +18,7 @@ use crate::net::inbox::Unblock;
 use crate::net::offload;
 use crate::net::offload_queue::OffloadResult;
 use crate::net::outbox::{Reached, Until};
+use crate::net::pipelined_run::{PipelinedRun, RUN_COMMANDS};
 use crate::net::time_slice::TimeSlice;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::session::{Session, Transaction, WaitFor};
@@ -30,7 +31,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tidemark_engine::{Delivery, MemoryBudget, MemoryCharge, Protocol};
+use tidemark_engine::{Command, Delivery, MemoryBudget, MemoryCharge, Protocol};
 use tidemark_log::Lsn;
 
 /// Back-pressure: above this much pending output no command runs and nothing is read. Bytes.
@@ -50,6 +51,9 @@ const KEPT_INPUT_BYTES: usize = 4 * 1024;
 const KEPT_PARSER_BYTES: usize = 16 * 1024;
 /// Number of arguments parsed without allocation.
 const USUAL_ARGUMENTS: usize = 16;
+
+/// Most bytes of the commands of one run: see [`dispatch::run_together`].
+const RUN_BYTES: usize = 64 * 1024;
 
 /// Idle time after which a client in a reserved place is disconnected. Otherwise a connection pool
 /// that fills the ordinary places would fill the reserved ones too.
@@ -681,6 +685,13 @@ impl Connection {
                     if postponing::postpone(&mut self.session, &args, consumed, cx) {
                         return Step::Postponed;
                     }
+                    if consumed < rest.len()
+                        && !self.parser.is_inline()
+                        && let Some(command) = dispatch::joining(&self.session, args[0], args.len(), cx)
+                    {
+                        drop(args);
+                        return self.run_together(command, consumed, rest, &limits, cx);
+                    }
                     dispatch::run(&mut self.session, &args, cx);
                 }
                 Step::Ran(consumed)
@@ -691,6 +702,52 @@ impl Connection {
                 Step::Malformed
             }
         }
+    }
+
+    /// Runs `command`, the `first` bytes of `rest`, with those after it that may share its locks and its
+    /// record: see [`dispatch::run_together`].
+    fn run_together(
+        &mut self,
+        command: &'static Command,
+        first: usize,
+        rest: &[u8],
+        limits: &RequestLimits,
+        cx: &Context<'_>,
+    ) -> Step {
+        let rest = &rest[..rest.len().min(RUN_BYTES).max(first)];
+        let mut run = PipelinedRun::default();
+        run.add(command, rest, self.parser.ranges());
+        let mut end = first;
+        while run.len() < RUN_COMMANDS && end < rest.len() {
+            let frame = &rest[end..];
+            match self.parser.next(frame, limits) {
+                Ok(Some(consumed)) => {
+                    let name = self.parser.argument(0, frame);
+                    let Some(command) = dispatch::joining(&self.session, name, self.parser.len(), cx) else {
+                        // It is read again on its turn.
+                        break;
+                    };
+                    if self.parser.is_inline() {
+                        break;
+                    }
+                    run.add(command, frame, self.parser.ranges());
+                    end += consumed;
+                }
+                // The rest of the bytes is a part of a command, or belongs to later turns.
+                Ok(None) => break,
+                Err(_) => {
+                    // The command before which it stands is answered first; then it is found again.
+                    self.parser.restart();
+                    break;
+                }
+            }
+        }
+        if run.len() > 1 && dispatch::run_together(&mut self.session, &run.commands(), cx) {
+            return Step::Ran(end);
+        }
+        self.parser.restart();
+        dispatch::run(&mut self.session, run.first(), cx);
+        Step::Ran(first)
     }
 }
 
