@@ -69,6 +69,20 @@ fn late_points_are_taken_and_second_points_follow_the_policy() {
 }
 
 #[test]
+fn the_first_point_of_an_increment_is_the_sum_of_nothing_and_the_amount() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.DECRBY k 0 TIMESTAMP 5", ":5"),
+            ("TS.GET k", "*2 :5 +0"),
+            ("TS.DECRBY n 2.5 TIMESTAMP 5", ":5"),
+            ("TS.GET n", "*2 :5 +-2.5"),
+        ],
+    );
+}
+
+#[test]
 fn what_the_retention_dropped_does_not_come_back() {
     let engine = engine();
     expect(

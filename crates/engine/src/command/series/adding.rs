@@ -137,7 +137,8 @@ fn step(
             let definition = options.definition();
             let time = points::time(given, definition.unit, now_us).map_err(|_| errors::INVALID_TIMESTAMP)?;
             let mut series = TimeSeries::new(definition);
-            series.append(time, amount, None).expect("a series without points takes any");
+            // A sum, so that the amount -0 is 0 as in an existing series.
+            series.append(time, 0.0 + amount, None).expect("a series without points takes any");
             put(ctx.keys, key, series);
             ctx.keys.changed(key, event);
             time
