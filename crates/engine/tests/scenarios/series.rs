@@ -189,6 +189,35 @@ fn the_index_of_labels_follows_every_way_in_which_keys_come_move_and_go() {
 }
 
 #[test]
+fn a_regular_expression_finds_series_by_whole_values_of_a_label() {
+    let engine = engine();
+    let too_large = "TS.QUERYINDEX room=~((a{100}){100}){100}";
+    expect(
+        &engine,
+        &[
+            ("TS.CREATE a LABELS room kitchen floor 1", "+OK"),
+            ("TS.CREATE b LABELS room hall floor 1", "+OK"),
+            ("TS.CREATE c LABELS floor 2", "+OK"),
+            ("TS.QUERYINDEX room=~k.*|hall", "*2 $a $b"),
+            ("TS.QUERYINDEX room=~kit", "*0"),
+            ("TS.QUERYINDEX floor=~[0-9] room!~h.*", "*2 $a $c"),
+            ("TS.QUERYINDEX floor=~. room=~(hall)?", "*2 $b $c"),
+            ("TS.QUERYLABELS VALUES room FILTER floor=~1", "*2 $hall $kitchen"),
+            ("TS.MGET FILTER room=~.+l", "*1 *3 $b *0 *0"),
+            ("TS.QUERYINDEX room=~.*", "-ERR TSDB: please provide at least one matcher"),
+            ("TS.QUERYINDEX room!~hall", "-ERR TSDB: please provide at least one matcher"),
+            ("TS.QUERYINDEX room=~h(", "-ERR TSDB: wrong regular expression in a filter: unclosed group"),
+            (
+                too_large,
+                "-ERR TSDB: wrong regular expression in a filter: compiled, it takes more than 1048576 bytes",
+            ),
+        ],
+    );
+    Client::new(&engine).run("DEL b");
+    expect(&engine, &[("TS.QUERYINDEX room=~.+", "*1 $a")]);
+}
+
+#[test]
 fn an_expired_series_is_not_found() {
     let engine = engine();
     expect(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows ──► creating ◄── adding ──► options ──► points ──► errors
-//!      └─► reading, several ──► range, filter ──────────┘
+//!      └─► reading, several ──► range, filter ──► pattern ──┘
 //! ```
 //!
 //! A command is logged as it was sent; `*` is the record's time.
@@ -12,6 +12,7 @@ mod creating;
 mod errors;
 mod filter;
 mod options;
+mod pattern;
 mod points;
 mod range;
 mod reading;
