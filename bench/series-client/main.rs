@@ -64,7 +64,12 @@ fn batches(mode: &str, points: u64, size: u64, connection: u64, name: &str) -> V
         let (bytes, lines) = match mode {
             "add" => {
                 let one = |point: u64| {
-                    request(&[b"TS.ADD".to_vec(), key.clone(), time(point).to_string().into(), value_text(point).into()])
+                    request(&[
+                        b"TS.ADD".to_vec(),
+                        key.clone(),
+                        time(point).to_string().into(),
+                        value_text(point).into(),
+                    ])
                 };
                 (range.flat_map(one).collect(), count as usize)
             }
@@ -77,17 +82,22 @@ fn batches(mode: &str, points: u64, size: u64, connection: u64, name: &str) -> V
             }
             "append" => {
                 let times: Vec<u8> = range.clone().flat_map(|point| time(point).to_le_bytes()).collect();
-                let values: Vec<u8> = range.flat_map(|point| (cents(point) as f64 / 100.0).to_le_bytes()).collect();
+                let values: Vec<u8> =
+                    range.flat_map(|point| (cents(point) as f64 / 100.0).to_le_bytes()).collect();
                 (request(&[b"TS.APPEND".to_vec(), key.clone(), times, values]), 1)
             }
             "import" => {
-                let joined = |text: &dyn Fn(u64) -> String| range.clone().map(text).collect::<Vec<_>>().join(",");
+                let joined =
+                    |text: &dyn Fn(u64) -> String| range.clone().map(text).collect::<Vec<_>>().join(",");
                 let body = format!(
                     "{{\"metric\":{{\"__name__\":\"{name}\",\"connection\":\"{connection}\"}},\"values\":[{}],\"timestamps\":[{}]}}\n",
                     joined(&value_text),
                     joined(&|point| time(point).to_string())
                 );
-                let head = format!("POST /api/v1/import HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+                let head = format!(
+                    "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+                    body.len()
+                );
                 (format!("{head}{body}").into_bytes(), 0)
             }
             _ => panic!("there is no mode {mode}"),
@@ -162,7 +172,10 @@ fn add(mode: &str, arguments: &[String]) {
     let errors: u64 = workers.into_iter().map(|worker| worker.join().expect("a worker ends well")).sum();
     let seconds = began.elapsed().as_secs_f64();
     let done = points / connections * connections - errors;
-    println!("{{\"points\": {done}, \"seconds\": {seconds}, \"cpu\": {}, \"errors\": {errors}}}", cpu() - before);
+    println!(
+        "{{\"points\": {done}, \"seconds\": {seconds}, \"cpu\": {}, \"errors\": {errors}}}",
+        cpu() - before
+    );
 }
 
 /// Reads one reply. Returns its bytes, and whether it is or has an error.
@@ -172,7 +185,9 @@ fn reply(reader: &mut BufReader<TcpStream>, line: &mut Vec<u8>) -> (usize, bool)
         line.clear();
         bytes += reader.read_until(b'\n', line).expect("the server answers");
         left -= 1;
-        let length = || std::str::from_utf8(&line[1..]).ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0);
+        let length = || {
+            std::str::from_utf8(&line[1..]).ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0)
+        };
         match line.first() {
             Some(b'*' | b'~') => left += length().max(0) as usize,
             Some(b'%') => left += 2 * length().max(0) as usize,
@@ -198,14 +213,19 @@ fn report_reads(times: usize, mut read: impl FnMut() -> (usize, bool)) {
         bytes = size;
         errors += u64::from(failed);
     }
-    println!("{{\"bytes\": {bytes}, \"seconds\": {seconds:?}, \"cpu\": {}, \"errors\": {errors}}}", cpu() - before);
+    println!(
+        "{{\"bytes\": {bytes}, \"seconds\": {seconds:?}, \"cpu\": {}, \"errors\": {errors}}}",
+        cpu() - before
+    );
 }
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let times = |arguments: &[String]| arguments[2].parse::<usize>().expect("a number");
     match arguments.first().map(String::as_str) {
-        Some(mode @ ("add" | "madd" | "append" | "import")) if arguments.len() >= 5 => add(mode, &arguments[1..]),
+        Some(mode @ ("add" | "madd" | "append" | "import")) if arguments.len() >= 5 => {
+            add(mode, &arguments[1..])
+        }
         Some("query") if arguments.len() >= 4 => {
             let words: Vec<Vec<u8>> = arguments[3..].iter().map(|word| word.clone().into_bytes()).collect();
             let (bytes, mut reader, mut line) = (request(&words), connect(&arguments[1]), Vec::new());
@@ -217,7 +237,8 @@ fn main() {
         Some("get") if arguments.len() == 4 => report_reads(times(&arguments), || {
             let mut reader = connect(&arguments[1]);
             // HTTP/1.0, so that the answer ends with the connection.
-            write!(reader.get_mut(), "GET {} HTTP/1.0\r\nHost: x\r\n\r\n", arguments[3]).expect("the server takes requests");
+            write!(reader.get_mut(), "GET {} HTTP/1.0\r\nHost: x\r\n\r\n", arguments[3])
+                .expect("the server takes requests");
             let mut answer = Vec::new();
             reader.read_to_end(&mut answer).expect("the server answers");
             (answer.len(), !answer.starts_with(b"HTTP/1.0 200"))

@@ -86,9 +86,15 @@ fn sorted_sets(_: &Client, connection: &mut Connection) -> RedisResult<()> {
 
 fn time_series(_: &Client, connection: &mut Connection) -> RedisResult<()> {
     let key = "temperature:hall";
-    let add = cmd("TS.ADD").arg(key).arg(1000).arg(20.5).arg(&["LABELS", "kind", "temperature"]).query::<i64>(connection)?;
+    let add = cmd("TS.ADD")
+        .arg(key)
+        .arg(1000)
+        .arg(20.5)
+        .arg(&["LABELS", "kind", "temperature"])
+        .query::<i64>(connection)?;
     assert_eq!(add, 1000);
-    let times: Vec<i64> = cmd("TS.MADD").arg(key).arg(2000).arg(21.5).arg(key).arg(61000).arg(19).query(connection)?;
+    let times: Vec<i64> =
+        cmd("TS.MADD").arg(key).arg(2000).arg(21.5).arg(key).arg(61000).arg(19).query(connection)?;
     assert_eq!(times, [2000, 61000]);
     let by_minute = ["-", "+", "AGGREGATION", "avg", "60000"];
     let means: Vec<(i64, f64)> = cmd("TS.RANGE").arg(key).arg(&by_minute).query(connection)?;
