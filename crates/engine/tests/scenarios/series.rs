@@ -4,6 +4,7 @@ use crate::support::{Client, START_US, engine, replayed};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 
 /// Returns an answer in wire form, in which a byte string `$text` also has its length.
@@ -215,6 +216,43 @@ fn a_regular_expression_finds_series_by_whole_values_of_a_label() {
     );
     Client::new(&engine).run("DEL b");
     expect(&engine, &[("TS.QUERYINDEX room=~.+", "*1 $a")]);
+}
+
+#[test]
+fn ends_of_ranges_may_be_relative_to_the_time_of_the_command() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD k 1767225000000 1 LABELS room hall", ":1767225000000"),
+            ("TS.ADD k 1767225590000 2", ":1767225590000"),
+            ("TS.RANGE k -5m now", "*1 *2 :1767225590000 +2"),
+            ("TS.RANGE k - -5m", "*1 *2 :1767225000000 +1"),
+            ("TS.REVRANGE k -1h30m + COUNT 1", "*1 *2 :1767225590000 +2"),
+            ("TS.RANGE k -5m now ALIGN start AGGREGATION sum 300000", "*1 *2 :1767225300000 +2"),
+            ("TS.MRANGE -10s now FILTER room=hall", "*1 *3 $k *0 *1 *2 :1767225590000 +2"),
+            ("TS.NRANGE 1 k -10s now", "*1 *2 :1767225590000 *1 +2"),
+            ("TS.RANGE k -5 +", "-ERR TSDB: wrong fromTimestamp"),
+            ("TS.RANGE k -5m5m +", "-ERR TSDB: wrong fromTimestamp"),
+            ("TS.RANGE k 0 -5x", "-ERR TSDB: wrong toTimestamp"),
+            ("TS.ADD s 1767225595 3 UNIT s LABELS room hall", ":1767225595"),
+            ("TS.RANGE s -10s now", "*1 *2 :1767225595 +3"),
+            (
+                "TS.MRANGE -10s now FILTER room=hall",
+                "-ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number",
+            ),
+            ("TS.DEL k -5m now", ":1"),
+            ("TS.RANGE k - +", "*1 *2 :1767225000000 +1"),
+        ],
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    let refusal =
+        "ERR a read with a time relative to now cannot be watched: it changes without a write; give a number";
+    for read in ["TS.RANGE k -5m +", "TS.MRANGE - now FILTER room=hall", "TS.NRANGE 1 k -5m +"] {
+        let words: Vec<&[u8]> = read.split(' ').map(str::as_bytes).collect();
+        let refused = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect_err("it is refused");
+        assert_eq!(refused.to_string(), refusal, "{read}");
+    }
 }
 
 #[test]

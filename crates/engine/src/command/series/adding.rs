@@ -1,5 +1,6 @@
 //! Adding points, and removing them.
 
+use super::clock::Clock;
 use super::creating::{put, series};
 use super::options::{Also, Options};
 use super::{errors, points};
@@ -148,18 +149,28 @@ fn step(
     Ok(())
 }
 
-/// Parses an end of a range: a time, or the word for no bound.
-pub(super) fn bound(arg: &[u8], open: &[u8], none: i64, error: CommandError) -> Result<i64, CommandError> {
+/// Parses an end of a range: a time, one relative to the clock's, or the word for no bound.
+pub(super) fn bound(
+    arg: &[u8],
+    open: &[u8],
+    none: i64,
+    clock: Clock,
+    error: CommandError,
+) -> Result<i64, CommandError> {
     if arg == open {
         return Ok(none);
     }
-    canonical_integer(arg).filter(|time| *time >= 0).ok_or(error)
+    let time = canonical_integer(arg).filter(|time| *time >= 0);
+    time.or_else(|| clock.relative(arg)).ok_or(error)
 }
 
 pub(super) fn delete(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
-    let from = bound(args[2], b"-", 0, errors::FROM)?;
-    let to = bound(args[3], b"+", i64::MAX, errors::TO)?;
+    // Another type is an error after those of the ends.
+    let unit = unit_of(ctx.keys, key).ok().flatten().unwrap_or_default();
+    let clock = Clock::new(ctx.keys.now_us(), unit);
+    let from = bound(args[2], b"-", 0, clock, errors::FROM)?;
+    let to = bound(args[3], b"+", i64::MAX, clock, errors::TO)?;
     series(ctx.keys, key)?;
     let removed = if from > to {
         0

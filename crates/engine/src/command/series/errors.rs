@@ -36,6 +36,7 @@ texts! {
     INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
     FROM = "ERR TSDB: wrong fromTimestamp";
     TO = "ERR TSDB: wrong toTimestamp";
+    RELATIVE_UNIT = "ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
     COUNT = "ERR TSDB: Couldn't parse COUNT";

@@ -28,7 +28,7 @@ enum Wanted<'a> {
     Fitting(Pattern),
 }
 
-impl<'a> Matcher<'a> {
+impl Matcher<'_> {
     /// Whether series without the label may match, so that the index cannot find them all.
     fn is_negative(&self) -> bool {
         self.negated

@@ -5,9 +5,10 @@
 //!      └─► reading, several ──► range, filter ──► pattern ──┘
 //! ```
 //!
-//! A command is logged as it was sent; `*` is the record's time.
+//! `clock` has times relative to the command's. A command is logged as it was sent; `*` is the record's time.
 
 mod adding;
+pub(super) mod clock;
 mod creating;
 mod errors;
 mod filter;

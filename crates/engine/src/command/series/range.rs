@@ -1,6 +1,7 @@
 //! The options of reads of ranges, and reading one series by them.
 
 use super::adding::bound;
+use super::clock::Clock;
 use super::errors;
 use super::options::once;
 use crate::command::parse::{canonical_integer, float, is};
@@ -133,10 +134,10 @@ fn aggregations(word: &[u8]) -> Result<(Vec<String>, Vec<Aggregation>), CommandE
 
 impl Range {
     /// Parses the two ends of a range.
-    pub(super) fn between(from: &[u8], to: &[u8]) -> Result<Self, CommandError> {
+    pub(super) fn between(from: &[u8], to: &[u8], clock: Clock) -> Result<Self, CommandError> {
         Ok(Self {
-            from: bound(from, b"-", 0, errors::FROM)?,
-            to: bound(to, b"+", i64::MAX, errors::TO)?,
+            from: bound(from, b"-", 0, clock, errors::FROM)?,
+            to: bound(to, b"+", i64::MAX, clock, errors::TO)?,
             has_from: from != b"-",
             has_to: to != b"+",
             times: None,
@@ -474,7 +475,10 @@ fn parse_stamp(word: &[u8]) -> Option<Stamp> {
 
 /// Returns about how many points a read of a range visits.
 pub(super) fn effort(object: &Object, from: &[u8], to: &[u8]) -> usize {
-    let series = TimeSeries::from_object(object);
-    let range = Range::between(from, to).ok().filter(|range| range.from <= range.to);
-    series.zip(range).map_or(0, |(series, range)| series.points().estimate_in(range.from..=range.to))
+    let Some(series) = TimeSeries::from_object(object) else { return 0 };
+    // The time of the read is not known here: that of the last point stands for it.
+    let last = series.points().last().map_or(0, |(time, _)| time);
+    let range = Range::between(from, to, Clock::at(last, series.definition().unit));
+    let range = range.ok().filter(|range| range.from <= range.to);
+    range.map_or(0, |range| series.points().estimate_in(range.from..=range.to))
 }

@@ -1,5 +1,6 @@
 //! Reading one series.
 
+use super::clock::Clock;
 use super::creating::series;
 use super::errors;
 use super::options::POLICIES;
@@ -45,7 +46,8 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
     let series = series(ctx.keys, args[1])?;
-    let mut range = Range::between(args[2], args[3])?;
+    let clock = Clock::new(ctx.keys.now_us(), series.definition().unit);
+    let mut range = Range::between(args[2], args[3], clock)?;
     range.parse_options(args, 4)?;
     let source = range.source(series);
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
