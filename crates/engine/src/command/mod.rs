@@ -48,3 +48,9 @@ pub use row::{Command, Handler, Run, Serve};
 pub(crate) use series::replay_points;
 pub(crate) use table::find_logged;
 pub use table::{CommandTable, all, by_id, find, resolve, similar};
+
+/// Whether the answer of a read depends on when it runs, besides the keys. `args` begin with the
+/// command's name.
+pub(crate) fn depends_on_time(args: &[&[u8]]) -> bool {
+    series::clock::is_relative(args)
+}

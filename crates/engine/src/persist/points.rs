@@ -395,7 +395,8 @@ impl<'a> PointsDecoder<'a> {
         let mut definition = None;
         if head & DEFINITION != 0 {
             let mut bytes = self.cursor.nested()?;
-            definition = Definition::decode(&mut bytes).filter(|definition| bytes.is_empty() && definition.relations.is_none());
+            definition = Definition::decode(&mut bytes)
+                .filter(|definition| bytes.is_empty() && definition.relations.is_none());
             if definition.is_none() {
                 return Some(Err(bytes.malformed("the definition of a series is malformed")));
             }

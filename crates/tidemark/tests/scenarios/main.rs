@@ -46,4 +46,5 @@ mod support;
 mod tidy;
 mod top_counters;
 mod top_pools;
+mod top_series;
 mod watching_end_to_end;

@@ -1,5 +1,6 @@
 //! Adding points, and removing them.
 
+use super::clock::Clock;
 use super::compaction;
 use super::creating::{put, series};
 use super::errors;
@@ -297,25 +298,36 @@ fn step(
         None => {
             let definition = options.definition();
             let time = given.in_unit(definition.unit, now_us);
-            append_first(ctx.keys, key, definition, point(time, amount), event)
+            // A sum, so that the amount -0 is 0 as in an existing series.
+            append_first(ctx.keys, key, definition, point(time, 0.0 + amount), event)
         }
     };
     ctx.reply.integer(time);
     Ok(())
 }
 
-/// Parses an end of a range: a time, or the word for no bound.
-pub(super) fn bound(arg: &[u8], open: &[u8], none: i64, error: CommandError) -> Result<i64, CommandError> {
+/// Parses an end of a range: a time, one relative to the clock's, or the word for no bound.
+pub(super) fn bound(
+    arg: &[u8],
+    open: &[u8],
+    none: i64,
+    clock: Clock,
+    error: CommandError,
+) -> Result<i64, CommandError> {
     if arg == open {
         return Ok(none);
     }
-    canonical_integer(arg).filter(|time| *time >= 0).ok_or(error)
+    let time = canonical_integer(arg).filter(|time| *time >= 0);
+    time.or_else(|| clock.relative(arg)).ok_or(error)
 }
 
 pub(super) fn delete(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
-    let from = bound(args[2], b"-", 0, errors::FROM)?;
-    let to = bound(args[3], b"+", i64::MAX, errors::TO)?;
+    // Another type is an error after those of the ends.
+    let unit = ctx.keys.read::<TimeSeries>(key).ok().flatten().map(|series| series.definition().unit);
+    let clock = Clock::new(ctx.keys.now_us(), unit.unwrap_or_default());
+    let from = bound(args[2], b"-", 0, clock, errors::FROM)?;
+    let to = bound(args[3], b"+", i64::MAX, clock, errors::TO)?;
     if compaction::is_beyond_retention(series(ctx.keys, key)?, from) {
         return Err(errors::BEYOND_RETENTION);
     }

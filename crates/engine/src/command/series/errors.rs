@@ -56,6 +56,7 @@ texts! {
     BLOCK_COUNT = "ERR TSDB: BLOCK min_count must be a positive integer";
     BLOCK_COUNT_RANGE = "ERR TSDB: BLOCK min_count must be <= MAX_COUNT";
     BLOCK_FORBIDDEN = "ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context";
+    RELATIVE_UNIT = "ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
     COUNT = "ERR TSDB: Couldn't parse COUNT";
@@ -79,6 +80,8 @@ texts! {
     NO_FILTER = "ERR TSDB: missing FILTER argument";
     NO_FILTERS = "ERR TSDB: missing labels for filter argument";
     FILTER = "ERR TSDB: failed parsing labels";
+    /// The number is [`super::pattern::PATTERNS_MAX`].
+    TOO_MANY_PATTERNS = "ERR TSDB: a command has at most 16 regular expressions in its filters";
     NO_MATCHER = "ERR TSDB: please provide at least one matcher";
     GROUP_PLACE = "ERR TSDB: GROUPBY should always come after filter";
     REDUCER = "ERR TSDB: Invalid reducer type";
@@ -97,6 +100,11 @@ texts! {
 /// Error for a word that is no option of the command.
 pub(super) fn unknown_option(word: &[u8]) -> CommandError {
     CommandError::Text(format!("ERR syntax error: {} is no option of the command", shown(word)).into())
+}
+
+/// Error for a regular expression of a filter.
+pub(super) fn pattern(reason: &str) -> CommandError {
+    CommandError::Text(format!("ERR TSDB: wrong regular expression in a filter: {reason}").into())
 }
 
 /// Error for a point that a series refuses.

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! rows ──► creating ◄── adding, ruling ──► compaction ──► options ──► points ──► errors
-//!      └─► reading, several, waiting ──► range, filter ──────────────────────────────┘
+//!      └─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
 //! ```
 //!
 //! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
-//! is the record's time.
+//! is the record's time, and `clock` has times relative to it.
 
 mod adding;
+pub(super) mod clock;
 mod compaction;
 mod creating;
 mod errors;
 mod filter;
 mod options;
+mod pattern;
 mod points;
 mod range;
 mod reading;

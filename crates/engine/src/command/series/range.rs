@@ -1,6 +1,7 @@
 //! The options of reads of ranges, and reading one series by them.
 
 use super::adding::bound;
+use super::clock::Clock;
 use super::compaction;
 use super::errors;
 use super::options::once;
@@ -8,7 +9,7 @@ use crate::command::parse::{canonical_integer, float, is};
 use crate::context::Keys;
 use crate::error::CommandError;
 use crate::value::series::Points;
-use crate::value::{Object, TimeSeries, TypedValue};
+use crate::value::{Object, TimeSeries};
 use std::ops::{ControlFlow, RangeInclusive};
 use tidemark_series::{
     Aggregation, Buckets, Direction, DuplicatePolicy, Options, Reading, Snapshot, View, ViewError, Window,
@@ -117,10 +118,10 @@ fn aggregations(word: &[u8]) -> Result<(Vec<String>, Vec<Aggregation>), CommandE
 
 impl Range {
     /// Parses the two ends of a range.
-    pub(super) fn between(from: &[u8], to: &[u8]) -> Result<Self, CommandError> {
+    pub(super) fn between(from: &[u8], to: &[u8], clock: Clock) -> Result<Self, CommandError> {
         Ok(Self {
-            from: bound(from, b"-", 0, errors::FROM)?,
-            to: bound(to, b"+", i64::MAX, errors::TO)?,
+            from: bound(from, b"-", 0, clock, errors::FROM)?,
+            to: bound(to, b"+", i64::MAX, clock, errors::TO)?,
             has_from: from != b"-",
             has_to: to != b"+",
             with_open_bucket: false,
@@ -521,10 +522,14 @@ const SEEN_POINTS: usize = 1 << 20;
 
 /// Returns about how many points a read of a range visits.
 pub(super) fn effort(object: &Object, from: &[u8], to: &[u8]) -> usize {
-    if let Object::Lens(_) = object {
-        return SEEN_POINTS;
-    }
-    let series = TimeSeries::from_object(object);
-    let range = Range::between(from, to).ok().filter(|range| range.from <= range.to);
-    series.zip(range).map_or(0, |(series, range)| series.points().estimate_in(range.from..=range.to))
+    let series = match object {
+        Object::Series(series) => series,
+        Object::Lens(_) => return SEEN_POINTS,
+        _ => return 0,
+    };
+    // The time of the read is not known here: that of the last point stands for it.
+    let last = series.points().last().map_or(0, |(time, _)| time);
+    let range = Range::between(from, to, Clock::at(last, series.definition().unit));
+    let range = range.ok().filter(|range| range.from <= range.to);
+    range.map_or(0, |range| series.points().estimate_in(range.from..=range.to))
 }

@@ -1,5 +1,6 @@
 //! Reading one series.
 
+use super::clock::Clock;
 use super::compaction;
 use super::creating::series;
 use super::errors;
@@ -57,10 +58,8 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    if !ctx.keys.exists(args[1]) {
-        return Err(errors::NO_SERIES);
-    }
-    let mut range = Range::between(args[2], args[3])?;
+    let unit = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?.unit();
+    let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), unit))?;
     range.parse_options(args, 4)?;
     let source = range.source_at(ctx.keys, args[1])?;
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))

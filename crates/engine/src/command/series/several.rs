@@ -1,5 +1,6 @@
 //! Reading several series: by their labels, or by their keys.
 
+use super::clock::{self, Clock};
 use super::compaction;
 use super::errors;
 use super::filter::{self, Filter};
@@ -9,7 +10,7 @@ use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
 use crate::command::parse::{canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::value::{Labels, Object, TimeSeries};
+use crate::value::{Labels, Object, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_series::{Aggregation, aggregate};
@@ -147,8 +148,8 @@ const RANGE_WORDS: [&str; 12] = [
 ];
 
 impl<'a> Request<'a> {
-    fn parse(args: &[&'a [u8]]) -> Result<Self, CommandError> {
-        let mut range = Range::between(args[1], args[2])?;
+    fn parse(args: &[&'a [u8]], clock: Clock) -> Result<Self, CommandError> {
+        let mut range = Range::between(args[1], args[2], clock)?;
         let (mut selected, mut excludes_empty, mut at) = (Selected::None, false, 3);
         while at < args.len() && !is(args[at], "FILTER") {
             let ends = |word: &[u8]| RANGE_WORDS.iter().any(|end| is(word, end));
@@ -204,9 +205,23 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
     read(ctx, args, true)
 }
 
+/// Returns the clock of a read of several series, whose relative times are in one unit.
+fn milliseconds(ctx: &Context<'_, '_>) -> Clock {
+    Clock::new(ctx.keys.now_us(), Unit::Milliseconds)
+}
+
+fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
+    let is_met = series.definition().unit == Unit::Milliseconds;
+    if is_met { Ok(()) } else { Err(errors::RELATIVE_UNIT) }
+}
+
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let Request { range, selected, excludes_empty, filter, grouping } = Request::parse(args)?;
+    let Request { range, selected, excludes_empty, filter, grouping } =
+        Request::parse(args, milliseconds(ctx))?;
     let found = filter.find(ctx.keys);
+    if clock::is_relative(args) {
+        found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
+    }
     if let Some(grouping) = grouping {
         let groups = groups_of(ctx.keys, &range, &selected, grouping, found)?;
         return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
@@ -426,12 +441,15 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let count = count.ok_or(errors::NUMKEYS)?;
     let ends = 2_usize.saturating_add(count);
     let [from, to] = args.get(ends..).and_then(<[_]>::first_chunk::<2>).ok_or_else(|| errors::arity(args))?;
-    let mut range = Range::between(from, to)?;
+    let mut range = Range::between(from, to, milliseconds(ctx))?;
     let columns = parse_columns(&mut range, args, ends + 2, count)?;
     range.check()?;
     let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
         let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
+        if clock::is_relative(args) {
+            check_milliseconds(ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?.series)?;
+        }
         let source = own.source_at(ctx.keys, key)?;
         members.push((own, source));
     }

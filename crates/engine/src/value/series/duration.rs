@@ -15,19 +15,23 @@ const SUFFIXES: [(&[u8], i64); 8] = [
 ];
 
 impl Unit {
-    /// Parses a duration, such as `90`, which counts this unit, `90s` or `1h30m`. `None` if it is none,
+    /// Parses a duration, such as `90`, which counts this unit, `90s` or `1h30m`, longest unit first. `None` if it is none,
     /// if it is no whole number of this unit, or beyond the range of its times.
     pub(crate) fn duration(self, word: &[u8]) -> Option<i64> {
         if word.iter().all(u8::is_ascii_digit) {
             return std::str::from_utf8(word).ok()?.parse().ok();
         }
-        let (mut nanoseconds, mut rest) = (0_i128, word);
+        let (mut nanoseconds, mut shortest, mut rest) = (0_i128, i64::MAX, word);
         while !rest.is_empty() {
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let count: i64 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
             let letters = rest[digits..].iter().take_while(|byte| !byte.is_ascii_digit()).count();
             let suffix = &rest[digits..digits + letters];
             let (_, length) = SUFFIXES.iter().find(|(known, _)| *known == suffix)?;
+            if *length >= shortest {
+                return None;
+            }
+            shortest = *length;
             nanoseconds += i128::from(count) * i128::from(*length);
             rest = &rest[digits + letters..];
         }
@@ -57,6 +61,8 @@ mod tests {
             (Unit::Milliseconds, "s", None),
             (Unit::Milliseconds, "5x", None),
             (Unit::Milliseconds, "5m3", None),
+            (Unit::Milliseconds, "5m1h", None),
+            (Unit::Milliseconds, "5m5m", None),
             (Unit::Milliseconds, "-5m", None),
             (Unit::Milliseconds, "9223372036854775808", None),
             (Unit::Nanoseconds, "9223372036854775807w", None),
