@@ -140,7 +140,7 @@ impl Engine {
             let Some(shard) = locked.shard(index) else { continue };
             shard.for_each_link(key, |linked, link_use| match (access, link_use) {
                 (Access::Write, LinkUse::Writes | LinkUse::Shows) => {
-                    open.push((Access::Write, linked.into()))
+                    open.push((Access::Write, linked.into()));
                 }
                 (_, LinkUse::Reads | LinkUse::Sees) => open.push((Access::Read, linked.into())),
                 (Access::Read, LinkUse::Writes | LinkUse::Shows) => {}

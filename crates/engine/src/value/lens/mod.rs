@@ -9,7 +9,7 @@ use tidemark_series::Transform;
 use xxhash_rust::xxh3::xxh3_64;
 
 use words::transforms;
-pub(crate) use words::{WordError, key_positions};
+pub(crate) use words::{WordError, WordedTransform, key_positions};
 
 /// Most bytes of a lens's words.
 pub(crate) const BYTES_MAX: usize = 16 << 10;
@@ -29,7 +29,7 @@ pub struct Lens {
     ends: Vec<usize>,
     /// Unit of the times for which the transforms were compiled.
     unit: Unit,
-    transforms: Vec<Transform<Box<[u8]>>>,
+    transforms: Vec<WordedTransform>,
 }
 
 impl Lens {
@@ -64,7 +64,7 @@ impl Lens {
     ///
     /// # Errors
     /// A duration is none in this unit.
-    pub(crate) fn transforms(&self, unit: Unit) -> Result<Vec<Transform<Box<[u8]>>>, WordError> {
+    pub(crate) fn transforms(&self, unit: Unit) -> Result<Vec<WordedTransform>, WordError> {
         if unit == self.unit {
             return Ok(self.transforms.clone());
         }

@@ -67,12 +67,12 @@ const AGE: &str = "ASOF and the highest age: a duration, in the series' unit or 
 const KEY: &str = "a key";
 const TEXT: &str = "an expression, such as 'x * 2'";
 
+/// A transform, and the key that it reads beside.
+pub(crate) type WordedTransform = Transform<Box<[u8]>>;
+
 /// Parses transforms, whose durations are for times in `unit`. O(bytes).
 /// Each comes with the position at which its words end.
-pub(crate) fn transforms(
-    words: &[&[u8]],
-    unit: Unit,
-) -> Result<Vec<(Transform<Box<[u8]>>, usize)>, WordError> {
+pub(crate) fn transforms(words: &[&[u8]], unit: Unit) -> Result<Vec<(WordedTransform, usize)>, WordError> {
     let mut reader = Reader { words, unit };
     let mut transforms = Vec::new();
     while let Some(word) = reader.next() {
@@ -119,7 +119,7 @@ impl<'a> Reader<'_, 'a> {
         parse(word).ok_or_else(|| WordError::Invalid { transform, what, word: shown(word) })
     }
 
-    fn transform(&mut self, word: &[u8]) -> Result<Transform<Box<[u8]>>, WordError> {
+    fn transform(&mut self, word: &[u8]) -> Result<WordedTransform, WordError> {
         let name = String::from_utf8_lossy(word).to_ascii_lowercase();
         if let Some((_, text)) = NAMED.iter().find(|(named, _)| *named == name) {
             return Ok(Transform::Map(expression(text)?));
@@ -196,7 +196,7 @@ impl<'a> Reader<'_, 'a> {
         self.take(transform, STEP, |word| unit.duration(word).filter(|step| *step > 0))
     }
 
-    fn moving(&mut self) -> Result<Transform<Box<[u8]>>, WordError> {
+    fn moving(&mut self) -> Result<WordedTransform, WordError> {
         let aggregation = self.take("moving", AGGREGATION, |word| {
             let aggregation: Aggregation = std::str::from_utf8(word).ok()?.parse().ok()?;
             Some(aggregation).filter(|aggregation| !aggregation.depends_on_time())
@@ -212,7 +212,7 @@ impl<'a> Reader<'_, 'a> {
         Ok(Transform::Moving { aggregation, span })
     }
 
-    fn expression(&mut self) -> Result<Transform<Box<[u8]>>, WordError> {
+    fn expression(&mut self) -> Result<WordedTransform, WordError> {
         let text = self.take("expr", TEXT, |word| std::str::from_utf8(word).ok().map(str::to_owned))?;
         let expression = expression(&text)?;
         let has_second = self.takes("with");

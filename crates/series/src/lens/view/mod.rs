@@ -82,6 +82,16 @@ pub struct View<P> {
     transforms: Vec<Transform<View<P>>>,
 }
 
+/// How far apart the points are that a transform sees.
+enum Spacing {
+    /// Points of the series may be missing, so they cannot be counted there.
+    Unknown,
+    /// So far.
+    Even(i64),
+    /// At least one is there for each point of the series.
+    OfPoints,
+}
+
 /// Times between which points are read, while it is found out.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
@@ -208,7 +218,7 @@ impl<P: Points> View<P> {
             is_over = result.is_err() || give(&mut run).is_break();
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let _ = result?;
+        result?;
         if !is_over {
             run.times.clear();
             run.values.clear();
@@ -323,28 +333,28 @@ impl<P: Points> View<P> {
         (reach.from..=reach.to, needed)
     }
 
-    /// Returns how far apart the points are that a transform sees: the step, if they are resampled.
-    /// `None` if points of the series may be missing, so that they cannot be counted there.
-    fn spacing(&self, index: usize) -> Option<Option<i64>> {
+    /// Returns how far apart the points are that a transform sees.
+    fn spacing(&self, index: usize) -> Spacing {
         let before = &self.transforms[..index];
         if before.iter().any(|transform| matches!(transform, Transform::Join { .. })) {
-            return None;
+            return Spacing::Unknown;
         }
-        Some(before.iter().rev().find_map(|transform| match transform {
-            Transform::Resample { step, .. } => Some(*step),
+        let step = before.iter().rev().find_map(|transform| match transform {
+            Transform::Resample { step, .. } => Some(Spacing::Even(*step)),
             _ => None,
-        }))
+        });
+        step.unwrap_or(Spacing::OfPoints)
     }
 
     /// Moves the start back by so many points that a transform sees.
     fn look_back(&self, index: usize, count: usize, reach: &mut Reach) {
         reach.from = match self.spacing(index) {
-            None => i64::MIN,
-            Some(Some(step)) => {
+            Spacing::Unknown => i64::MIN,
+            Spacing::Even(step) => {
                 let distance = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(step);
                 reach.from.saturating_sub(distance)
             }
-            Some(None) => {
+            Spacing::OfPoints => {
                 let distance = self.distance(index);
                 self.before(reach.from.saturating_sub(distance), count).saturating_add(distance)
             }
@@ -354,12 +364,12 @@ impl<P: Points> View<P> {
     /// Moves both ends to the next points that a transform sees.
     fn look_around(&self, index: usize, reach: &mut Reach) {
         match self.spacing(index) {
-            None => *reach = Reach { from: i64::MIN, to: i64::MAX },
-            Some(Some(step)) => {
+            Spacing::Unknown => *reach = Reach { from: i64::MIN, to: i64::MAX },
+            Spacing::Even(step) => {
                 reach.from = reach.from.saturating_sub(step);
                 reach.to = reach.to.saturating_add(step);
             }
-            Some(None) => {
+            Spacing::OfPoints => {
                 let distance = self.distance(index);
                 let (from, to) = (reach.from.saturating_sub(distance), reach.to.saturating_sub(distance));
                 let from = from.checked_add(1).map_or(from, |after| self.before(after, 1));
