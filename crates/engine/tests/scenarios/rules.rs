@@ -525,7 +525,7 @@ fn compare_with_model(seed: u64) {
     }
     let watched = watch(&engine, "TS.RANGE k1 - +");
     let (mut now, mut next_rule) = (0, 1);
-    for step in 0..160 {
+    for step in 0..100 {
         let mut changed = BTreeSet::new();
         match random(12) {
             0 if next_rule < names.len() => {
@@ -609,5 +609,5 @@ fn compare_with_model(seed: u64) {
 
 #[test]
 fn destinations_are_what_an_ordered_map_computes() {
-    (1..=12).for_each(compare_with_model);
+    (1..=4).for_each(compare_with_model);
 }
