@@ -2,6 +2,7 @@
 
 use crate::support::{Client, START_US, engine, engine_with_log, log, replayed, transaction};
 use crate::watching::{answers, watch};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidemark_engine::Engine;
 
@@ -374,4 +375,239 @@ fn writers_in_all_directions_do_not_block_each_other() {
         }
     });
     check_replay(&engine);
+}
+
+#[test]
+fn a_reader_waits_for_points_and_takes_none() {
+    let engine = engine();
+    run(
+        &engine,
+        &[
+            "TS.CREATE a",
+            "TS.MADD a 1 1 a 2 2",
+            "TS.CREATE b",
+            "TS.CREATERULE a b AGGREGATION sum 10",
+            "SET s 1",
+        ],
+    );
+    expect(
+        &engine,
+        &[
+            ("TS.READ a 0", "*2 *2 :1 +1 *2 :2 +2"),
+            ("TS.READ a + BLOCK 0 1", "*1 *2 :2 +2"),
+            ("TS.READ a - MAX_COUNT 1", "*1 *2 :1 +1"),
+            ("TS.READ a $", "*0"),
+            ("TS.READ missing 0", "*0"),
+            ("TS.READ a x", "-ERR TSDB: invalid timestamp"),
+            ("TS.READ s 0", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("TS.READ a 0 FOO", "-ERR wrong number of arguments for 'ts.read' command"),
+        ],
+    );
+    let forbidden = "*1 -ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a \
+                     deny-blocking context";
+    assert_eq!(transaction(&engine, None, &["TS.READ a $ BLOCK 0 1"]), forbidden);
+    let wait = |line: &str| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (answer, executed) = Client::new(&engine).execute(line);
+        assert_eq!(answer, "", "{line}");
+        let blocked = executed.block.expect("it waits");
+        let waiter = blocked.wait(move |delivery| sender.send(delivery).expect("is received"), |_| ());
+        (waiter, receiver)
+    };
+    let (_, two) = wait("TS.READ a $ BLOCK 0 2");
+    let (_, one) = wait("TS.READ a $ BLOCK 0 1");
+    let (_, compacted) = wait("TS.READ b 0 BLOCK 0 1");
+    let (_, gone) = wait("TS.READ b $ BLOCK 0 9");
+    let (late, _unused) = wait("TS.READ a 2 BLOCK 10 99");
+    let delivered = |receiver: &std::sync::mpsc::Receiver<tidemark_engine::Delivery>| {
+        receiver.try_recv().ok().map(|delivery| crate::support::shown(&delivery.reply))
+    };
+    run(&engine, &["TS.ADD a 5 5"]);
+    assert_eq!((delivered(&two), delivered(&one).as_deref()), (None, Some("*1 *2 :5 +5")));
+    run(&engine, &["TS.ADD a 11 1"]);
+    assert_eq!(delivered(&two).as_deref(), Some("*2 *2 :5 +5 *2 :11 +1"));
+    assert_eq!(delivered(&compacted).as_deref(), Some("*1 *2 :0 +8"));
+    assert_eq!(delivered(&gone), None);
+    run(&engine, &["DEL b"]);
+    assert_eq!(delivered(&gone).as_deref(), Some("*0"));
+    assert!(engine.stop_waiting(&late));
+    let mut reply = tidemark_engine::Reply::new(tidemark_engine::Protocol::Resp2);
+    engine.answer_late(&late, START_US, &mut reply);
+    assert_eq!(crate::support::shown(reply.bytes()), "*3 *2 :2 +2 *2 :5 +5 *2 :11 +1");
+    check_replay(&engine);
+}
+
+/// A rule of the model: which buckets have been compacted or changed since it was made.
+struct RuleModel {
+    destination: usize,
+    aggregation: &'static str,
+    duration: i64,
+    align: i64,
+    touched: BTreeSet<i64>,
+}
+
+/// Series of the model, by index, and the rules of each.
+#[derive(Default)]
+struct Model {
+    points: Vec<BTreeMap<i64, f64>>,
+    rules: Vec<Vec<RuleModel>>,
+}
+
+impl RuleModel {
+    fn start_of(&self, time: i64) -> i64 {
+        time - (time - self.align).rem_euclid(self.duration)
+    }
+
+    /// Returns the destination's points, computed from nothing but the source's.
+    fn expected(&self, points: &BTreeMap<i64, f64>) -> BTreeMap<i64, f64> {
+        let Some((newest, _)) = points.last_key_value() else { return BTreeMap::new() };
+        let open = self.start_of(*newest);
+        let closed = self.touched.iter().filter(|start| **start < open);
+        let of_bucket = |start: &i64| {
+            let values: Vec<f64> =
+                points.range(*start..start + self.duration).map(|(_, value)| *value).collect();
+            let (first, last) = (*values.first()?, *values.last()?);
+            let sum: f64 = values.iter().sum();
+            let result = match self.aggregation {
+                "sum" => sum,
+                "count" => values.len() as f64,
+                "avg" => sum / values.len() as f64,
+                "min" => values.iter().copied().fold(f64::INFINITY, f64::min),
+                "max" => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                "first" => first,
+                _ => last,
+            };
+            Some((*start.max(&0), result))
+        };
+        closed.filter_map(of_bucket).collect()
+    }
+}
+
+impl Model {
+    /// Carries the change of a series to those that it is compacted into.
+    fn settle(&mut self, index: usize, changed: &BTreeSet<i64>) {
+        for at in 0..self.rules[index].len() {
+            let newest = self.points[index].keys().next_back().copied();
+            let rule = &mut self.rules[index][at];
+            let starts: Vec<i64> =
+                changed.iter().copied().chain(newest).map(|time| rule.start_of(time)).collect();
+            rule.touched.extend(starts);
+            let (destination, expected) = (rule.destination, rule.expected(&self.points[index]));
+            let before = std::mem::replace(&mut self.points[destination], expected);
+            let after = &self.points[destination];
+            let times: BTreeSet<i64> = before.keys().chain(after.keys()).copied().collect();
+            let is_changed = |time: &i64| before.get(time) != after.get(time);
+            let changed: BTreeSet<i64> = times.into_iter().filter(is_changed).collect();
+            if !changed.is_empty() {
+                self.settle(destination, &changed);
+            }
+        }
+    }
+}
+
+/// Random changes of a tree of series, compared with [`Model`] after each.
+fn compare_with_model(seed: u64) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = |below: i64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as i64 % below
+    };
+    let engine = engine();
+    let mut model = Model::default();
+    let mut names: Vec<String> = Vec::new();
+    for index in 0..7 {
+        names.push(format!("k{index}"));
+        run(&engine, &[&format!("TS.CREATE k{index} DUPLICATE_POLICY last")]);
+        model.points.push(BTreeMap::new());
+        model.rules.push(Vec::new());
+    }
+    let watched = watch(&engine, "TS.RANGE k1 - +");
+    let (mut now, mut next_rule) = (0, 1);
+    for step in 0..100 {
+        let mut changed = BTreeSet::new();
+        match random(12) {
+            0 if next_rule < names.len() => {
+                // A source that is a destination itself, half of the time.
+                let source = if random(2) == 0 { 0 } else { random(next_rule as i64) as usize };
+                let (destination, is_backfilled) = (next_rule, random(2) == 0);
+                next_rule += 1;
+                let aggregation = ["sum", "count", "avg", "min", "max", "first", "last"][random(7) as usize];
+                let (duration, align) = (random(60) + 1, random(40));
+                let mut rule =
+                    RuleModel { destination, aggregation, duration, align, touched: BTreeSet::new() };
+                if is_backfilled {
+                    rule.touched = model.points[source].keys().map(|time| rule.start_of(*time)).collect();
+                }
+                let backfill = if is_backfilled { " BACKFILL" } else { "" };
+                let (from, to) = (&names[source], &names[destination]);
+                run(
+                    &engine,
+                    &[&format!(
+                        "TS.CREATERULE {from} {to} AGGREGATION {aggregation} {duration} {align}{backfill}"
+                    )],
+                );
+                model.rules[source].push(rule);
+                model.settle(source, &BTreeSet::new());
+            }
+            1 => {
+                let from = random(now + 10);
+                let to = from + random(1 + now / 3);
+                run(&engine, &[&format!("TS.DEL {} {from} {to}", names[0])]);
+                changed = model.points[0].range(from..=to).map(|(time, _)| *time).collect();
+                model.points[0].retain(|time, _| !(from..=to).contains(time));
+            }
+            2 => {
+                let index = random(names.len() as i64) as usize;
+                let name = format!("r{step}");
+                run(&engine, &[&format!("RENAME {} {name}", names[index])]);
+                names[index] = name;
+            }
+            3 => {
+                // Late points, and second ones.
+                let time = random(now + 1);
+                let value = random(100);
+                run(&engine, &[&format!("TS.ADD {} {time} {value}", names[0])]);
+                model.points[0].insert(time, value as f64);
+                changed.insert(time);
+            }
+            _ => {
+                let mut line = "TS.MADD".to_owned();
+                for _ in 0..=random(40) {
+                    now += random(9) + 1;
+                    let value = random(100);
+                    line += &format!(" {} {now} {value}", names[0]);
+                    model.points[0].insert(now, value as f64);
+                    changed.insert(now);
+                }
+                run(&engine, &[&line]);
+            }
+        }
+        if !changed.is_empty() {
+            model.settle(0, &changed);
+        }
+        for (name, points) in names.iter().zip(&model.points) {
+            let shown: Vec<String> =
+                points.iter().map(|(time, value)| format!("*2 :{time} ,{value}")).collect();
+            let expected =
+                std::iter::once(format!("*{}", shown.len())).chain(shown).collect::<Vec<_>>().join(" ");
+            let answer = Client::resp3(&engine).run(&format!("TS.RANGE {name} - +"));
+            assert_eq!(answer, expected, "{name} after step {step} of seed {seed}");
+        }
+        if random(20) == 0 {
+            check_replay(&engine);
+        }
+    }
+    if names[1] == "k1"
+        && let Some(last) = answers(&watched).last()
+    {
+        assert_eq!(*last, Client::resp3(&engine).run("TS.RANGE k1 - +"));
+    }
+    check_replay(&engine);
+}
+
+#[test]
+fn destinations_are_what_an_ordered_map_computes() {
+    (1..=4).for_each(compare_with_model);
 }

@@ -57,9 +57,11 @@ pub(super) fn append(
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
-    let before = series(keys, key).and_then(|series| Before::of(series, (time, value)));
-    let appended = keys.update(key, |series: &mut TimeSeries| series.append(time, value, policy))?;
-    let appended = appended.ok_or(errors::NO_SERIES)?;
+    let appended = keys.update(key, |series: &mut TimeSeries| {
+        let before = Before::of(series, (time, value));
+        (before, series.append(time, value, policy))
+    })?;
+    let (before, appended) = appended.ok_or(errors::NO_SERIES)?;
     let is_changed = match appended {
         Err(_) | Ok(Appended::Ignored(_)) => false,
         // Clients' commands are logged even if the value was the same.
@@ -83,13 +85,15 @@ pub(super) fn remove(
     to: i64,
     event: Option<&'static str>,
 ) -> Result<u64, CommandError> {
-    let before = series(keys, key).filter(|series| !series.rules().is_empty()).map(|series| {
+    let removed = keys.update(key, |series: &mut TimeSeries| {
         let newest = series.points().last().map(|(time, _)| time);
-        (newest, series.rules().iter().map(|rule| removed_from(series, rule, from, to)).collect::<Vec<_>>())
-    });
-    let removed = keys.update(key, |series: &mut TimeSeries| series.remove(from, to))?.unwrap_or(0);
+        let affected: Vec<Affected> =
+            series.rules().iter().map(|rule| removed_from(series, rule, from, to)).collect();
+        (newest, affected, series.remove(from, to))
+    })?;
+    let (newest, affected, removed) = removed.ok_or(errors::NO_SERIES)?;
     if removed > 0 {
-        if let Some((newest, affected)) = before {
+        if !affected.is_empty() {
             settle(keys, key, newest, &affected);
             report_open_buckets(keys, key);
         }

@@ -142,10 +142,9 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     reply.simple("chunkType");
     reply.simple(if definition.is_compressed { "compressed" } else { "uncompressed" });
     reply.simple("duplicatePolicy");
-    match POLICIES.iter().find(|(_, policy)| Some(*policy) == definition.policy) {
-        Some((name, _)) => reply.simple(name),
-        None => reply.null(),
-    }
+    let in_force = definition.policy.unwrap_or_default();
+    let (name, _) = POLICIES.iter().find(|(_, policy)| *policy == in_force).expect("every policy has a name");
+    reply.simple(name);
     reply.simple("labels");
     reply_all_labels(reply, series);
     reply.simple("sourceKey");
