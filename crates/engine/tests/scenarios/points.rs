@@ -399,13 +399,10 @@ fn run_atomic(engine: &Engine, now_us: u64, lines: &[String]) {
 fn a_read_that_is_replayed_sees_the_points_of_its_keys() {
     let engine = engine();
     let client = Client::new(&engine);
+    client.run("TS.CREATE mine LABELS a b");
     let mine = watch(&engine, "TS.RANGE mine - +");
     let all = watch(&engine, "TS.MGET FILTER a=b");
-    run_together(
-        &engine,
-        START_US,
-        &lines(&["TS.ADD other 1 1", "TS.ADD mine 1 2 LABELS a b", "TS.ADD other 2 2"]),
-    );
+    run_together(&engine, START_US, &lines(&["TS.ADD other 1 1", "TS.ADD mine 1 2", "TS.ADD other 2 2"]));
     run_together(&engine, START_US, &lines(&["TS.ADD other 3 1", "TS.ADD other 4 2"]));
     run_together(&engine, START_US, &lines(&["TS.ADD mine 2 1", "TS.ADD mine 3 2", "TS.ADD other 5 1"]));
     client.run("TS.MADD other 6 1 mine 4 5 other 7 1");
