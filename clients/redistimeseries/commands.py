@@ -15,7 +15,7 @@ REDUCERS = AGGREGATORS[:10]
 POLICIES = [b"block", b"first", b"last", b"min", b"max", b"sum"]
 # Replacements of one word by a wrong one, or by one that is right in few places.
 JUNK = [b"", b"x", b"-1", b"0", b"+5", b"05", b"1.5", b" 1", b"9223372036854775807", b"9223372036854775808", b"-", b"+",
-        b"*", b"nan", b"inf", b"1e400", b"0x10", b"NONE", b"avg", b"(", b"a=(b", b"=", b"!=", b"LABELS", b"COUNT",
+        b"*", b"now", b"-5m", b"nan", b"inf", b"1e400", b"0x10", b"NONE", b"avg", b"(", b"a=(b", b"=", b"!=", b"LABELS", b"COUNT",
         b"\xff\xfe", b"a" * 300]
 OPTIONS = [b"RETENTION", b"ENCODING", b"CHUNK_SIZE", b"DUPLICATE_POLICY", b"ON_DUPLICATE", b"IGNORE", b"LABELS",
            b"TIMESTAMP", b"LATEST", b"FILTER_BY_TS", b"FILTER_BY_VALUE", b"COUNT", b"ALIGN", b"AGGREGATION",
@@ -186,6 +186,8 @@ class Generator:
             name, value, other = self.pick(LABELS[:3]), self.pick(LABEL_VALUES[:4]), self.pick(LABEL_VALUES[:4])
             words.append(self.pick([b"%s=%s" % (name, value)] * 3 + [b"%s=(%s,%s)" % (name, value, other)] * 2 + [
                 b"%s!=%s" % (name, value), b"%s=" % name, b"%s!=" % name, b"%s!=(%s,%s)" % (name, value, other)]))
+        if self.maybe(0.01):
+            words.append(self.pick([b"room=~h.*|c", b"room=~.*", b"unit!~c", b"room=~h("]))
         if self.maybe(0.02):
             words.append(self.pick([b"x=y=a=b", b"room==hall", b"=hall", b"room=(hall,)", b"room=()", b"room", b"room<hall"]))
         return words

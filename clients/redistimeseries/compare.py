@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 from commands import ALL_KEYS, FAR, OPTIONS, TEXT, Generator
-from differences import KNOWN, Case, same
+from differences import KNOWN, Case
 from servers import UNASKED, Closed, Connection, Error, Server
 
 # Commands in one protocol before the other's turn.
@@ -170,7 +170,8 @@ class Comparison:
         has_clock = writes and case.has_clock()
         had_retention = name in (b"TS.DEL", b"TS.ALTER") and self.with_retention & set(words[1:2])
         is_option = writes and keys[:1] and keys[0].upper() in OPTIONS
-        if is_difference or leaves_a_key or had_retention or has_clock or is_option:
+        swallows = writes and case.has_options_after_labels()
+        if is_difference or leaves_a_key or had_retention or has_clock or is_option or swallows:
             self([b"DEL", *keys])
             self.with_retention.difference_update(keys)
             self([b"SET", TEXT, b"1"])

@@ -2,7 +2,7 @@
 
 import math
 import re
-from commands import AGGREGATORS, EXTREME, OPTIONS
+from commands import EXTREME, OPTIONS
 from servers import UNASKED, Error
 
 # name: why the answers may differ.
@@ -14,13 +14,14 @@ KNOWN = {
     "options always checked": "wrong options are refused always; Redis does not read them if the series exists, nor ON_DUPLICATE if it does not",
     "order of errors": "of several wrong words, the error is about the first in the command; in Redis about the first of a fixed list",
     "garbage after a value": "1x and 1,5 are no values; Redis takes the digits at the beginning",
-    "infinite increment": "an infinite amount or result and a negative time are refused",
+    "infinite increment": "an infinite amount or result, also of the policy sum, and a negative time are refused",
     "NaN is a value": "as in Redis 8.6; Redis 1.12 refuses it",
     "prefix of errors": "all errors begin with ERR, and WRONGTYPE stands alone",
     "text of duplicates": "the text is that of Redis 8.6",
     "arithmetic": "sums are rounded once, and variances keep their digits",
     "extreme arithmetic": "sums overflow only if their result does; in Redis if a step does",
     "edges of EMPTY": "buckets up to the points around the range are returned, as in Redis 8.10",
+    "count of nothing": "REDUCE count of buckets without a number is 0, as in Redis 8.8; Redis 1.12 has NaN",
     "reverse": "the reverse of the forward answer, as in Redis 8.10",
     "place of EMPTY": "EMPTY and BUCKETTIMESTAMP come directly after the duration; Redis counts words, and ignores them without AGGREGATION",
     "twa of filtered points": "neighbours are those that the filter leaves; Redis 1.12 mixes them with others",
@@ -32,6 +33,8 @@ KNOWN = {
     "value after =": "the value of a filter is everything after the first =",
     "beyond the range": "1e400 is infinite as a limit of FILTER_BY_VALUE; Redis refuses it",
     "end of time": "the end of a bucket is 2^63-1 at most; in Redis it becomes negative",
+    "regular expressions": "a=~b and a!~b are regular expressions; Redis finds the value ~b by the first and refuses the second",
+    "relative times": "now and -5m are times relative to that of the command; Redis refuses them",
     "blocks": "TS.INFO describes Tidemark's blocks",
     "retention is final": "points that the retention has dropped are gone",
     "clock": "the clocks are two",
@@ -88,8 +91,8 @@ class Case:
             return self.items_agree(ours, theirs)
         if self.name == b"TS.DEL":
             return self.use("retention is final", isinstance(theirs, int) and ours < theirs and self.ask.has_retention(self.words[1]))
-        if self.odd_filter():
-            return self.use("value after =")
+        if odd := self.odd_filter():
+            return self.use(odd)
         if self.name == b"TS.MGET" and b"SELECTED_LABELS" in self.upper:
             if same(lower(ours), lower(theirs)):
                 return self.use("names in any case")
@@ -125,9 +128,13 @@ class Case:
         return True
 
     def odd_filter(self):
+        """Returns the difference that is due to a filter, if there is one."""
         if b"FILTER" not in self.upper and self.name != b"TS.QUERYINDEX":
-            return False
-        return any(word.count(b"=") > 1 or word[:1] == b"=" or word[:2] == b"!=" for word in self.words)
+            return None
+        if any(b"=~" in word or b"!~" in word for word in self.words):
+            return "regular expressions"
+        is_odd = any(word.count(b"=") > 1 or word[:1] == b"=" or word[:2] == b"!=" for word in self.words)
+        return "value after =" if is_odd else None
 
     def errors_agree(self, ours, theirs):
         if isinstance(ours, Error) and isinstance(theirs, Error):
@@ -142,8 +149,10 @@ class Case:
         if isinstance(ours, Error) and self.refused_here(ours, theirs):
             return True
         if not isinstance(ours, Error) and isinstance(theirs, Error):
-            if self.odd_filter():
-                return self.use("value after =")
+            if odd := self.odd_filter():
+                return self.use(odd)
+            if "fromTimestamp" in theirs or "toTimestamp" in theirs:
+                return self.use("relative times", b"now" in self.words or b"-5m" in self.words)
             if b"1e400" in self.words and ("MIN" in theirs or "MAX" in theirs):
                 return self.use("beyond the range")
             if "reached max size" in theirs:
@@ -173,6 +182,8 @@ class Case:
             return self.use("given twice")
         if self.name in ADDS | {b"TS.MADD"} and "invalid value" in ours:
             return self.use("garbage after a value", any(VALUE_WITH_GARBAGE.fullmatch(word) for word in self.words[2:]))
+        if "the sum of the two values is out of range" in ours:
+            return self.use("infinite increment", EXTREME in self.words)
         if self.name in (b"TS.INCRBY", b"TS.DECRBY") and ("invalid increase" in ours or "invalid timestamp" in ours):
             if isinstance(theirs, int):
                 return self.use("infinite increment", b"inf" in self.words or any(word[:1] == b"-" for word in self.words) or EXTREME in self.words)
@@ -182,8 +193,8 @@ class Case:
             return self.use("options always checked")
         if "UNIT must be" in ours:
             return self.use("unit", b"UNIT" in self.upper)
-        if self.odd_filter():
-            return self.use("value after =")
+        if odd := self.odd_filter():
+            return self.use(odd)
         if self.name in RANGES and not isinstance(theirs, Error) and self.done == "words":
             return self.use("selected labels", b"SELECTED_LABELS" in self.upper)
         if self.ask.has_retention(self.words[1]) and "older than retention" in ours:
@@ -204,7 +215,10 @@ class Case:
         forward, count = self.forward()
         ours, theirs = self.ask(forward)
         if isinstance(ours, Error) or isinstance(theirs, Error):
-            return False
+            asked = Case(forward, self.done, ours, theirs, self.ask)
+            agrees = isinstance(self.ours, Error) == isinstance(ours, Error) and asked.errors_agree(ours, theirs)
+            self.uses |= asked.uses
+            return agrees
         if not same(rows_of(self.ours), [cut(rows, is_reverse, count) for rows in rows_of(ours)]):
             return False
         if self.theirs is not UNASKED and is_reverse and not same(rows_of(self.theirs), [cut(rows, True, count) for rows in rows_of(theirs)]):
@@ -221,8 +235,8 @@ class Case:
 
     def forward_ranges_agree(self, ours, theirs):
         if not same(heads_of(ours), heads_of(theirs)):
-            if self.odd_filter():
-                return self.use("value after =")
+            if odd := self.odd_filter():
+                return self.use(odd)
             if b"GROUPBY" in self.upper and nulled(heads_of(ours), heads_of(theirs)):
                 self.use("shared labels")
             elif same(lower(heads_of(ours)), lower(heads_of(theirs))):
@@ -260,6 +274,8 @@ class Case:
     def value_agrees(self, ours, theirs):
         if same(ours, theirs):
             return True
+        if self.upper[-1] == b"COUNT" and float(ours) == 0 and math.isnan(float(theirs)):
+            return self.use("count of nothing")
         used = {word.lower() for word in self.words} & ARITHMETIC
         if not used:
             return b"last" in [word.lower() for word in self.words] and b"EMPTY" in self.upper and self.use("edges of EMPTY")
