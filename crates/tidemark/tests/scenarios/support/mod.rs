@@ -236,7 +236,7 @@ impl Client {
     }
 
     /// Sends commands by one write.
-    pub(crate) fn send_together(&mut self, commands: &[impl AsRef<[&str]>]) -> io::Result<()> {
+    pub(crate) fn send_together<'a>(&mut self, commands: &[impl AsRef<[&'a str]>]) -> io::Result<()> {
         let mut request = String::new();
         for args in commands.iter().map(AsRef::as_ref) {
             request.extend(["*", &args.len().to_string(), "\r\n"]);
