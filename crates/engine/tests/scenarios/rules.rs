@@ -348,8 +348,8 @@ fn watched_reads_of_a_destination_emit_with_the_record_of_the_source() {
 
 #[test]
 fn writers_in_all_directions_do_not_block_each_other() {
-    let engine = Arc::new(engine_with_log(log()));
     const KEYS: usize = 6;
+    let engine = Arc::new(engine_with_log(log()));
     for key in 0..KEYS {
         run(&engine, &[&format!("TS.CREATE k{key} DUPLICATE_POLICY sum")]);
     }
@@ -580,7 +580,7 @@ fn compare_with_model(seed: u64) {
                 for _ in 0..=random(40) {
                     now += random(9) + 1;
                     let value = random(100);
-                    line += &format!(" {} {now} {value}", names[0]);
+                    line = format!("{line} {} {now} {value}", names[0]);
                     model.points[0].insert(now, value as f64);
                     changed.insert(now);
                 }

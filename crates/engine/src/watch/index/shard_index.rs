@@ -258,7 +258,9 @@ mod tests {
             index.insert(0, key.as_bytes(), &both);
         }
         assert_eq!((ids(&index, "a"), ids(&index, "b")), (vec![2, 3], vec![3]));
-        assert!(index.reaches_further() && index.reached_from(b"a").count() == 2);
+        let mut beside = Vec::new();
+        index.for_each_read_beside(b"a", |key| beside.push(key.to_vec()));
+        assert!(index.reaches_further() && beside == [b"a", b"b"]);
         for key in ["a", "b"] {
             index.remove(0, key.as_bytes(), &both);
         }
