@@ -1,10 +1,13 @@
 //! Rules of time series: destinations follow their source, whatever happens to either.
 
-use crate::support::{Client, START_US, engine, engine_with_log, log, replayed, transaction};
-use crate::watching::{answers, watch};
+use crate::support::{
+    Client, START_US, engine, engine_with_log, for_each_record, log, replayed, shown, transaction,
+};
+use crate::watching::{Cut, answers, watch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidemark_engine::Engine;
+use tidemark_engine::watch::{Past, PastError, Subscribed};
 
 /// Runs commands one after the other and compares the answers.
 fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
@@ -420,7 +423,7 @@ fn a_reader_waits_for_points_and_takes_none() {
     let (_, gone) = wait("TS.READ b $ BLOCK 0 9");
     let (late, _unused) = wait("TS.READ a 2 BLOCK 10 99");
     let delivered = |receiver: &std::sync::mpsc::Receiver<tidemark_engine::Delivery>| {
-        receiver.try_recv().ok().map(|delivery| crate::support::shown(&delivery.reply))
+        receiver.try_recv().ok().map(|delivery| shown(&delivery.reply))
     };
     run(&engine, &["TS.ADD a 5 5"]);
     assert_eq!((delivered(&two), delivered(&one).as_deref()), (None, Some("*1 *2 :5 +5")));
@@ -433,7 +436,7 @@ fn a_reader_waits_for_points_and_takes_none() {
     assert!(engine.stop_waiting(&late));
     let mut reply = tidemark_engine::Reply::new(tidemark_engine::Protocol::Resp2);
     engine.answer_late(&late, START_US, &mut reply);
-    assert_eq!(crate::support::shown(reply.bytes()), "*3 *2 :2 +2 *2 :5 +5 *2 :11 +1");
+    assert_eq!(shown(reply.bytes()), "*3 *2 :2 +2 *2 :5 +5 *2 :11 +1");
     check_replay(&engine);
 }
 
@@ -610,4 +613,59 @@ fn compare_with_model(seed: u64) {
 #[test]
 fn destinations_are_what_an_ordered_map_computes() {
     (1..=4).for_each(compare_with_model);
+}
+
+/// Replays what a watched read has emitted since a snapshot, from the keys that its answers depend on.
+fn emitted_anew(engine: &Engine, watched: &Subscribed, cut: &Cut) -> Vec<String> {
+    let mut past = Past::new(engine.log(), &watched.query, 1 << 20);
+    loop {
+        let mut emitted = Vec::new();
+        let mut follow = || -> Result<(), PastError> {
+            past.load(|load| cut.keys.iter().try_for_each(|frame| load(frame)))?;
+            cut.queries.iter().try_for_each(|frame| past.load_query(cut.lsn, frame))?;
+            let mut result = Ok(());
+            for_each_record(engine, cut.lsn.next(), |record| {
+                if result.is_ok() {
+                    result = past.apply(record).map(|emission| emitted.extend(emission));
+                }
+            });
+            result
+        };
+        match follow() {
+            Ok(()) => return emitted.iter().map(|emission| shown(&emission.answer)).collect(),
+            Err(PastError::Widened) => {
+                let mut widening = past.widen();
+                for_each_record(engine, cut.lsn.next(), |record| widening.note(record).expect("a record"));
+                past = widening.finish();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn emissions_are_replayed_over_the_keys_that_are_linked() {
+    let engine = engine();
+    run(&engine, &["TS.CREATE a", "TS.CREATE b", "TS.CREATE c", "TS.CREATE d", "SET other 1"]);
+    run(&engine, &["TS.CREATERULE a b AGGREGATION sum 10", "TS.CREATERULE b c AGGREGATION sum 20"]);
+    run(&engine, &["TS.MADD a 1 1 a 12 2 a 25 3"]);
+    let closed = watch(&engine, "TS.RANGE c - +");
+    let latest = watch(&engine, "TS.GET b LATEST");
+    let cut = Cut::of(&engine);
+    run(
+        &engine,
+        &[
+            "TS.MADD a 26 4 a 41 5 a 55 6",
+            "RENAME a z",
+            "TS.ADD z 3 7",
+            "TS.CREATERULE c d AGGREGATION max 40",
+        ],
+    );
+    run(&engine, &["SET other 2", "TS.MADD z 90 1 z 130 1", "DEL b", "TS.ADD z 200 1"]);
+    for watched in [&closed, &latest] {
+        let emitted = answers(watched);
+        assert!(emitted.len() > 2, "{emitted:?}");
+        assert_eq!(emitted_anew(&engine, watched, &cut), emitted);
+    }
+    check_replay(&engine);
 }

@@ -7,8 +7,8 @@ use crate::blocking::waiter::Block;
 use crate::command::parse::{canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
+use crate::value::series::Points;
 use crate::value::{Object, TimeSeries, Type, TypedValue};
-use tidemark_series::Series;
 
 /// A read as a client asks for it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Request {
 /// Returns the time from which on points are read; `None` if no point can be that late.
 fn cursor(word: &[u8], series: Option<&TimeSeries>) -> Result<Option<i64>, CommandError> {
     let points = series.map(TimeSeries::points);
-    let last = || points.and_then(Series::last).map(|(time, _)| time);
+    let last = || points.and_then(Points::last).map(|(time, _)| time);
     Ok(match word {
-        b"-" => Some(points.and_then(Series::first).map_or(0, |(time, _)| time)),
+        b"-" => Some(points.and_then(Points::first).map_or(0, |(time, _)| time)),
         b"+" => Some(last().unwrap_or(0)),
         b"$" => last().map_or(Some(0), |last| last.checked_add(1)),
         word => Some(canonical_integer(word).filter(|time| *time >= 0).ok_or(errors::INVALID_TIMESTAMP)?),
