@@ -161,7 +161,7 @@ impl Work for Ingesting {
 
     fn check(&mut self) -> anyhow::Result<Findings> {
         self.cpu_ns = (self.cpu_s()? - self.cpu_before) * 1e9 / self.points as f64;
-        let mut stored = 0.0;
+        let mut stored = 0;
         for key in self.keys.clone() {
             let row = self.client.call(&[
                 "TS.RANGE",
@@ -175,12 +175,12 @@ impl Work for Ingesting {
             let Value::Array(rows) = row else { bail!("TS.RANGE answers rows") };
             let Some(Value::Array(row)) = rows.first() else { bail!("{key} has no points") };
             stored += match row.get(1) {
-                Some(Value::Double(count)) => *count,
+                Some(Value::Double(count)) => *count as u64,
                 Some(Value::Simple(text) | Value::Bulk(text)) => String::from_utf8_lossy(text).parse()?,
                 other => bail!("a count is a number, and not {other:?}"),
             };
         }
-        ensure!(stored as u64 == self.points, "{stored} points are stored of {}", self.points);
+        ensure!(stored == self.points, "{stored} points are stored of {}", self.points);
         Ok(Findings { server_ns: Some(self.cpu_ns), ..Findings::default() })
     }
 
