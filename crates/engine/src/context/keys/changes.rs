@@ -45,16 +45,18 @@ impl Keys<'_> {
         let shard = self.shard_mut(key);
         shard.touch(db, key);
         let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
-        if shard.database(usize::from(db)).is_copying() {
-            shard.database(usize::from(db)).assert_seen(hash(key), key);
+        let database = shard.database(usize::from(db));
+        if database.is_copying() {
+            database.assert_seen(hash(key), key);
         }
+        let has_links = database.has_links();
         if is_awaited {
             self.note_ready(key);
         }
         if is_read {
             self.note_queries(key, &touched());
         }
-        if self.database(key).has_links() {
+        if has_links {
             self.follow_sights(key);
         }
     }
