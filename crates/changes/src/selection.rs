@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
         assert_eq!(
             NotSelected::Type.to_string(),
-            "the type must be string, list, hash, set, zset, counter, limit, pool or TSDB-TYPE"
+            "the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE or lens"
         );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");

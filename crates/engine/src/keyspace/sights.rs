@@ -1,7 +1,5 @@
 //! Which lenses see a key. Keys are known by name, whether they exist or not.
 
-use super::Keyspace;
-use crate::value::{Lens, TypedValue};
 use std::collections::{BTreeSet, HashMap};
 
 /// The lenses that see keys of a shard's part of a database.
@@ -37,29 +35,6 @@ impl Sights {
         lenses.remove(lens);
         if lenses.is_empty() {
             self.0.remove(key);
-        }
-    }
-}
-
-impl Keyspace {
-    /// Notes what all lenses see, after they were loaded.
-    pub(crate) fn note_sights(&self) {
-        let mut shards = self.lock_all();
-        let mut sights = Vec::new();
-        for shard in &shards {
-            for (db, database) in
-                shard.databases().iter().enumerate().filter(|(_, database)| database.has_links())
-            {
-                for entry in database.table().iter() {
-                    let lens = entry.object().and_then(Lens::from_object);
-                    let seen = lens.into_iter().flat_map(Lens::keys);
-                    sights
-                        .extend(seen.map(|key| (db, Box::<[u8]>::from(key), Box::<[u8]>::from(entry.key()))));
-                }
-            }
-        }
-        for (db, key, lens) in sights {
-            shards[self.shard_of(&key)].database_mut(db).note_sight(&key, &lens, true);
         }
     }
 }

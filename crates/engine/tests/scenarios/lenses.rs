@@ -81,6 +81,10 @@ fn what_a_lens_cannot_see_is_named() {
                 "LENS.CREATE l a expr x+",
                 "-ERR LENS: the expression is not valid: a value is missing at column 3",
             ),
+            (
+                "LENS.CREATE l a celcius_to_kelvin",
+                "-ERR LENS: unknown transform 'celcius_to_kelvin'; did you mean 'celsius_to_kelvin'?",
+            ),
             ("LENS.CREATE l a", "+OK"),
             ("LENS.CREATE m l abs", "+OK"),
             ("TS.GET m", "*2 :1 +1"),

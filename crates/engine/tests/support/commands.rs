@@ -77,6 +77,8 @@ pub struct Generator {
     announced: u64,
     /// Whether the bounds of ranges are members.
     lexical: bool,
+    /// Source and destination of the last rule of series.
+    rule: Option<[Vec<u8>; 2]>,
     /// Leases from earlier answers, the latest last.
     leases: VecDeque<u64>,
     /// Reservations from earlier answers, the latest last.
@@ -94,6 +96,7 @@ impl Generator {
             group: Group::String,
             announced: 0,
             lexical: false,
+            rule: None,
             leases: VecDeque::new(),
             reservations: VecDeque::new(),
         }
@@ -129,11 +132,19 @@ impl Generator {
         self.announced = 0;
         self.lexical = shape.row.name.contains("lex");
         let is_addition = shape.row.name == "counter.add";
+        let (makes_rule, ends_rule) = (shape.row.name == "ts.createrule", shape.row.name == "ts.deleterule");
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
         if is_addition && self.random.once_in(2) {
             // Adds units in doubt, as after a crash: without them there is nothing to settle.
             line.truncate(3);
             line.extend([b"DURABLE".to_vec(), b"DOUBT".to_vec(), self.units()]);
+        }
+        if makes_rule && let [_, source, destination, ..] = &line[..] {
+            self.rule = Some([source.clone(), destination.clone()]);
+        }
+        if ends_rule && let Some(rule) = self.rule.take() {
+            // Of two random keys, one is rarely compacted into the other.
+            line.splice(1.., rule);
         }
         if self.random.once_in(50) {
             self.spoil(&mut line, shape_name_len(&self.shapes[index]));
@@ -350,6 +361,9 @@ impl Generator {
                 self.random.pick(&aggregators).into()
             }
             "reducer" => self.random.pick(&["avg", "sum", "max", "count", "last"]).into(),
+            // Two points, mostly at rising times.
+            "times" => [self.random.below(200), 100 + self.random.below(300)].map(u64::to_le_bytes).concat(),
+            "values" => [2.5, self.random.below(9) as f64].map(f64::to_le_bytes).concat(),
             "bucket-duration" => self.random.pick(&["1", "10", "50", "100", "0"]).into(),
             "bucket-timestamp" => self.random.pick(&["start", "mid", "end", "-", "x"]).into(),
             "count" => (1 + self.random.below(9)).to_string().into(),

@@ -1,12 +1,12 @@
 //! Transforms at work: operators that take points in time order, and give what they become.
 
+use super::error::ViewError;
 use super::expression::{Expression, ExpressionScratch};
 use super::transform::{Difference, Gap, Span, Transform};
-use super::view::{Points, View, ViewError};
-use crate::series::{Direction, between};
+use crate::series::between;
 use crate::window::{Aggregation, aggregate};
 use std::cell::Cell;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
 /// Most points that a moving aggregation has at a time.
 const SPAN_MAX: usize = 1 << 14;
@@ -34,6 +34,15 @@ impl Run {
     }
 }
 
+/// Takes a run of points.
+pub(super) type BesideRun<'r> = dyn FnMut(&[i64], &[f64]) + 'r;
+
+/// Another series, which a transform reads beside its own.
+pub(super) trait Beside {
+    /// Reads the points in `range`, in time order.
+    fn read_beside(&self, range: RangeInclusive<i64>, run: &mut BesideRun<'_>) -> Result<(), ViewError>;
+}
+
 /// Something that points go through.
 trait Operator {
     /// Takes the points of a run, and leaves there what they become.
@@ -51,8 +60,8 @@ pub(super) struct Chain<'v>(Vec<Box<dyn Operator + 'v>>);
 impl<'v> Chain<'v> {
     /// Makes the operators of transforms, whose points are needed in these ranges. They make at most
     /// `budget` points between others.
-    pub(super) fn new<P: Points>(
-        transforms: &'v [Transform<View<P>>],
+    pub(super) fn new<O: Beside>(
+        transforms: &'v [Transform<O>],
         needed: Vec<RangeInclusive<i64>>,
         budget: &'v Cell<usize>,
     ) -> Self {
@@ -85,8 +94,8 @@ impl<'v> Chain<'v> {
     }
 }
 
-fn operator<'v, P: Points>(
-    transform: &'v Transform<View<P>>,
+fn operator<'v, O: Beside>(
+    transform: &'v Transform<O>,
     needed: RangeInclusive<i64>,
     budget: &'v Cell<usize>,
 ) -> Box<dyn Operator + 'v> {
@@ -130,15 +139,15 @@ impl Operator for Map<'_> {
     }
 }
 
-struct Join<'v, P> {
+struct Join<'v, O> {
     map: Map<'v>,
-    other: &'v View<P>,
+    other: &'v O,
     age: i64,
     /// The other values of a run's points.
     second: Vec<f64>,
 }
 
-impl<P: Points> Operator for Join<'_, P> {
+impl<O: Beside> Operator for Join<'_, O> {
     fn pass(&mut self, run: &mut Run) -> Result<(), ViewError> {
         let (Some(first), Some(last)) = (run.times.first(), run.times.last()) else { return Ok(()) };
         let range = first.saturating_sub(self.age)..=*last;
@@ -156,12 +165,11 @@ impl<P: Points> Operator for Join<'_, P> {
                 }
             }
         };
-        self.other.read(range, Direction::Forward, &mut |times: &[i64], values: &[f64]| {
+        self.other.read_beside(range, &mut |times, values| {
             for (time, value) in times.iter().zip(values) {
                 join_until(Some(*time), newest);
                 newest = Some((*time, *value));
             }
-            ControlFlow::Continue(())
         })?;
         join_until(None, newest);
         drop(points);

@@ -210,9 +210,9 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
             write_range(reply, one, 1, 0, 1);
             others.iter().for_each(|key_use| write_unknown(reply, key_use));
         }
-        (KeySpec::TwoAndBesides, [one, others]) => {
+        (KeySpec::TwoAndBesides, [one, two, others]) => {
             write_range(reply, one, 1, 0, 1);
-            write_range(reply, others, 2, 0, 1);
+            write_range(reply, two, 2, 0, 1);
             write_unknown(reply, others);
         }
         _ => debug_assert!(uses.is_empty(), "{row:?} has keys of another kind than uses"),

@@ -3,10 +3,11 @@
 pub(super) mod rows;
 
 use super::parse::{is, shown};
+use super::similar;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload};
-use crate::value::lens::WordError;
+use crate::value::lens::{self, WordError};
 use crate::value::{Lens, TypedValue, Unit};
 
 const NO_LENS: CommandError = CommandError::text("ERR LENS: there is no such lens");
@@ -16,7 +17,16 @@ fn refused(problem: &str) -> CommandError {
 }
 
 fn compiled(lens: Result<Lens, WordError>) -> Result<Lens, CommandError> {
-    lens.map_err(|error| refused(&error.to_string()))
+    lens.map_err(|error| {
+        let WordError::Unknown { name } = &error else { return refused(&error.to_string()) };
+        match similar(name, lens::names()).first() {
+            Some(similar) => refused(&format!("{error}; did you mean '{similar}'?")),
+            None => {
+                let names: Vec<&str> = lens::names().collect();
+                refused(&format!("{error}; there are + - * / and {}", names.join(", ")))
+            }
+        }
+    })
 }
 
 fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

@@ -23,7 +23,7 @@ macro_rules! transform {
 
 pub(in crate::command) const COMMANDS: &[Command] = &[
     row(600, "lens.create", -3, WRITE | DENYOOM | MOVABLE_KEYS, KeySpec::TwoAndBesides, create)
-        .using(&["OW insert", "RO"])
+        .using(&["OW insert", "RO", "RO"])
         .doc(
             SINCE,
             "O(N) with N the number of transforms and of lenses below",

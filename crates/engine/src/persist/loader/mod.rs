@@ -1,6 +1,7 @@
 //! Loads a snapshot's frames into the keyspace.
 
 mod partial;
+mod sights;
 
 use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
@@ -105,7 +106,7 @@ impl<'e> Loader<'e> {
     pub fn finish(self) -> Result<(), ApplyError> {
         let partial = self.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Some((number, first)) = partial.iter().min_by_key(|(number, _)| **number) else {
-            self.engine.keyspace().note_sights();
+            sights::note_sights(self.engine.keyspace());
             return Ok(());
         };
         let (values, first) = (partial.len(), lock(first));

@@ -9,7 +9,7 @@ use tidemark_series::Transform;
 use xxhash_rust::xxh3::xxh3_64;
 
 use words::transforms;
-pub(crate) use words::{WordError, WordedTransform, key_positions};
+pub(crate) use words::{WordError, WordedTransform, key_positions, names};
 
 /// Most bytes of a lens's words.
 pub(crate) const BYTES_MAX: usize = 16 << 10;

@@ -1,15 +1,14 @@
 //! Transforms as clients write them.
 
 use crate::command::parse::shown;
-use crate::command::similar;
 use crate::value::Unit;
 use tidemark_series::{Aggregation, Difference, Expression, ExpressionError, Gap, Span, Transform};
 
 /// Why words are no transforms.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum WordError {
-    #[error("unknown transform {word}{hint}")]
-    Unknown { word: String, hint: String },
+    #[error("unknown transform {}", shown(name.as_bytes()))]
+    Unknown { name: String },
     #[error("{transform} needs {what}")]
     Missing { transform: &'static str, what: &'static str },
     #[error("{transform} needs {what}, not {word}")]
@@ -181,7 +180,7 @@ impl<'a> Reader<'_, 'a> {
                 let (other, age) = self.second("an operator")?;
                 Transform::Join { expression, other, age }
             }
-            _ => return Err(unknown(&name)),
+            _ => return Err(WordError::Unknown { name: name.clone() }),
         })
     }
 
@@ -250,13 +249,7 @@ fn expression(text: &str) -> Result<Expression, WordError> {
     text.parse().map_err(WordError::Expression)
 }
 
-fn unknown(name: &str) -> WordError {
-    let known = NAMED.iter().map(|(name, _)| *name).chain(OTHERS);
-    let hint = match similar(name, known).first() {
-        Some(similar) => format!("; did you mean '{similar}'?"),
-        None => "; there are identity, affine, clamp, abs, log, expr, delta, increase, rate, returns, \
-                 log_return, moving, ewma, resample, fill, shift, + - * / and conversions of units"
-            .to_owned(),
-    };
-    WordError::Unknown { word: shown(name.as_bytes()), hint }
+/// Returns the names of all transforms but operators.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(name, _)| *name).chain(OTHERS)
 }

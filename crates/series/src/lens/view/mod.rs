@@ -3,7 +3,8 @@
 //! A read begins as far before its range as the transforms look back, and ends as far behind it as they
 //! look ahead, so a point has the same bits in whatever range it is read.
 
-use super::operators::{Chain, Run};
+use super::error::{MADE_MAX, ViewError};
+use super::operators::{Beside, BesideRun, Chain, Run};
 use super::transform::{Span, Transform};
 use crate::series::{Direction, Reading, Series, Snapshot};
 use std::cell::Cell;
@@ -27,34 +28,8 @@ impl Points for Snapshot<f64> {
     }
 }
 
-/// Why a view cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ViewError {
-    /// A moving aggregation would have too many points.
-    #[error("the moving window at {at} has more than {most} points")]
-    SpanTooLong {
-        /// Time of the point.
-        at: i64,
-        /// The limit.
-        most: usize,
-    },
-    /// Resampling or filling would make too many points.
-    #[error("the step makes more than {most} points")]
-    TooManySteps {
-        /// The limit.
-        most: usize,
-    },
-}
-
-/// Most points that are made between others in one read.
-const MADE_MAX: usize = 1 << 22;
-
 /// Most points that are made between others in one part of a read backward.
 const MADE_IN_PART_MAX: usize = 1 << 12;
-
-impl ViewError {
-    pub(super) const TOO_MANY_STEPS: Self = Self::TooManySteps { most: MADE_MAX };
-}
 
 /// A series seen through transforms, the first of which sees the series itself.
 ///
@@ -399,6 +374,15 @@ impl<P: Points> View<P> {
             ControlFlow::Break(())
         });
         found
+    }
+}
+
+impl<P: Points> Beside for View<P> {
+    fn read_beside(&self, range: RangeInclusive<i64>, run: &mut BesideRun<'_>) -> Result<(), ViewError> {
+        self.read(range, Direction::Forward, &mut |times: &[i64], values: &[f64]| {
+            run(times, values);
+            ControlFlow::Continue(())
+        })
     }
 }
 
