@@ -3,7 +3,7 @@
 pub(super) mod rows;
 
 use super::parse::{is, shown};
-use super::similar;
+use super::similar::similar;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload};
