@@ -25,8 +25,8 @@ pub struct Block {
 /// absent, and its arguments.
 pub(crate) type IsReady = fn(Option<&Object>, &[Vec<u8>]) -> bool;
 
-/// Wait of a command that takes nothing: it is served whenever it is ready, whoever waits before it,
-/// and answers what there is when its time is over.
+/// Wait of a command that takes nothing. It is served as soon as it is ready, wherever it is in the
+/// queue, and answers what there is when its time is over.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRead {
     is_ready: IsReady,

@@ -1,7 +1,7 @@
 //! Lenses: series seen through transforms.
 
 use crate::series::{expect, wire};
-use crate::support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed, run_on_threads};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
 
@@ -238,26 +238,18 @@ fn writers_and_readers_of_lenses_in_all_directions_do_not_block_each_other() {
     for key in 0..KEYS {
         Client::new(&engine).run(&format!("TS.ADD k{key} 1 {key}"));
     }
-    std::thread::scope(|scope| {
-        for thread in 0..4_usize {
-            let engine = &engine;
-            scope.spawn(move || {
-                for step in 0..120_usize {
-                    let (key, other) = ((step + thread) % KEYS, (step * 5 + 3 * thread) % KEYS);
-                    let line = match (step + 3 * thread) % 9 {
-                        0 => format!("LENS.CREATE l{other} k{key} + k{other} ASOF 5"),
-                        1 => format!("RENAME k{key} x{thread}"),
-                        2 => format!("RENAME x{thread} k{key}"),
-                        3 => format!("LENS.CREATE l{key} l{other} abs"),
-                        4 => format!("TS.NRANGE 2 l{key} k{other} - +"),
-                        5 => format!("DEL l{key}"),
-                        6 => format!("TS.GET l{other}"),
-                        7 => format!("RENAME l{key} l{other}"),
-                        _ => format!("TS.MADD k{key} {step} 1 k{other} {step} 2"),
-                    };
-                    Client::new(engine).run(&line);
-                }
-            });
+    run_on_threads(&engine, |thread, step| {
+        let (key, other) = ((step + thread) % KEYS, (step * 5 + 3 * thread) % KEYS);
+        match (step + 3 * thread) % 9 {
+            0 => format!("LENS.CREATE l{other} k{key} + k{other} ASOF 5"),
+            1 => format!("RENAME k{key} x{thread}"),
+            2 => format!("RENAME x{thread} k{key}"),
+            3 => format!("LENS.CREATE l{key} l{other} abs"),
+            4 => format!("TS.NRANGE 2 l{key} k{other} - +"),
+            5 => format!("DEL l{key}"),
+            6 => format!("TS.GET l{other}"),
+            7 => format!("RENAME l{key} l{other}"),
+            _ => format!("TS.MADD k{key} {step} 1 k{other} {step} 2"),
         }
     });
     assert_eq!(replayed(&engine).digest(), engine.digest());

@@ -1,11 +1,11 @@
 //! Rules of time series: destinations follow their source, whatever happens to either.
 
 use crate::support::{
-    Client, START_US, engine, engine_with_log, for_each_record, log, replayed, shown, transaction,
+    Client, START_US, engine, engine_with_log, for_each_record, log, replayed, run_on_threads, shown,
+    transaction,
 };
 use crate::watching::{Cut, answers, watch};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::{Past, PastError, Subscribed};
 
@@ -349,32 +349,24 @@ fn watched_reads_of_a_destination_emit_with_the_record_of_the_source() {
 #[test]
 fn writers_in_all_directions_do_not_block_each_other() {
     const KEYS: usize = 6;
-    let engine = Arc::new(engine_with_log(log()));
+    let engine = engine_with_log(log());
     for key in 0..KEYS {
         run(&engine, &[&format!("TS.CREATE k{key} DUPLICATE_POLICY sum")]);
     }
     for key in 1..KEYS {
         run(&engine, &[&format!("TS.CREATERULE k{} k{key} AGGREGATION sum {}", key - 1, 10 * key)]);
     }
-    std::thread::scope(|scope| {
-        for thread in 0..4_usize {
-            let engine = &engine;
-            scope.spawn(move || {
-                for step in 0..120_usize {
-                    let (key, other) = ((step + thread) % KEYS, (step * 5 + 3 * thread) % KEYS);
-                    let line = match (step + 3 * thread) % 9 {
-                        0 => format!("TS.MADD k{key} {step} 1 k{other} {} 2", step / 2),
-                        1 => format!("RENAME k{key} x{thread}"),
-                        2 => format!("RENAME x{thread} k{key}"),
-                        3 => format!("TS.DEL k{key} {} {step}", step / 2),
-                        4 => format!("TS.NRANGE 2 k{key} k{other} - + LATEST"),
-                        5 => format!("TS.CREATERULE k{other} k{key} AGGREGATION sum 20"),
-                        6 => format!("TS.GET k{key} LATEST"),
-                        _ => format!("TS.ADD k{key} {step} 1"),
-                    };
-                    Client::new(engine).run(&line);
-                }
-            });
+    run_on_threads(&engine, |thread, step| {
+        let (key, other) = ((step + thread) % KEYS, (step * 5 + 3 * thread) % KEYS);
+        match (step + 3 * thread) % 9 {
+            0 => format!("TS.MADD k{key} {step} 1 k{other} {} 2", step / 2),
+            1 => format!("RENAME k{key} x{thread}"),
+            2 => format!("RENAME x{thread} k{key}"),
+            3 => format!("TS.DEL k{key} {} {step}", step / 2),
+            4 => format!("TS.NRANGE 2 k{key} k{other} - + LATEST"),
+            5 => format!("TS.CREATERULE k{other} k{key} AGGREGATION sum 20"),
+            6 => format!("TS.GET k{key} LATEST"),
+            _ => format!("TS.ADD k{key} {step} 1"),
         }
     });
     check_replay(&engine);

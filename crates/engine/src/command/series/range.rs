@@ -6,7 +6,7 @@ use super::compaction;
 use super::errors;
 use super::options::once;
 use crate::command::parse::{canonical_integer, float, is};
-use crate::context::Keys;
+use crate::context::{Keys, Seen};
 use crate::error::CommandError;
 use crate::value::series::Points;
 use crate::value::{Object, TimeSeries};
@@ -279,8 +279,12 @@ impl Range {
     }
 
     /// Takes references to what is to be read of what a key shows: a series or a lens.
-    pub(super) fn source_at(&self, keys: &Keys<'_>, key: &[u8]) -> Result<Source, CommandError> {
-        let seen = keys.see(key)?.ok_or(errors::NO_SERIES)?;
+    pub(super) fn source_of_seen(
+        &self,
+        keys: &Keys<'_>,
+        key: &[u8],
+        seen: &Seen<'_>,
+    ) -> Result<Source, CommandError> {
         if seen.view.is_plain() { self.source(keys, key, seen.series) } else { self.source_of(&seen.view) }
     }
 

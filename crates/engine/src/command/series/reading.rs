@@ -58,10 +58,10 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let unit = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?.unit();
-    let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), unit))?;
+    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
+    let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), seen.unit()))?;
     range.parse_options(args, 4)?;
-    let source = range.source_at(ctx.keys, args[1])?;
+    let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
 }
 

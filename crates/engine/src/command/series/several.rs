@@ -447,10 +447,11 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
         let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
+        let seen = ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?;
         if clock::is_relative(args) {
-            check_milliseconds(ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?.series)?;
+            check_milliseconds(seen.series)?;
         }
-        let source = own.source_at(ctx.keys, key)?;
+        let source = own.source_of_seen(ctx.keys, key, &seen)?;
         members.push((own, source));
     }
     ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))

@@ -15,6 +15,7 @@ mod writing;
 pub(crate) use counters::out_of_range;
 pub(crate) use links::without_links;
 pub(crate) use points::keep_encoder;
+pub(crate) use seeing::Seen;
 
 use crate::context::effects::Effects;
 use crate::context::locked::Locked;
