@@ -29,6 +29,7 @@ var examples = []example{
 	{"a blocking pop waits for a push", blockingPop},
 	{"sets", sets},
 	{"sorted sets", sortedSets},
+	{"time series", timeSeries},
 	{"a transaction fails when a watched key has changed", watched},
 	{"a pipeline answers in order", pipeline},
 	{"a scan finds every key", scan},
@@ -118,6 +119,26 @@ func sortedSets(ctx context.Context, client *redis.Client) error {
 	ranking, rangeErr := client.ZRevRangeWithScores(ctx, "board", 0, -1).Result()
 	want := []redis.Z{{Score: 19, Member: "bob"}, {Score: 12.5, Member: "ada"}}
 	return first(err, check(bob, incrErr, 19), checkAll(ranking, rangeErr, want...))
+}
+
+func timeSeries(ctx context.Context, client *redis.Client) error {
+	key := "temperature:hall"
+	options := &redis.TSOptions{Labels: map[string]string{"kind": "temperature"}, DuplicatePolicy: "last"}
+	created, err := client.TSCreateWithArgs(ctx, key, options).Result()
+	time, addErr := client.TSAdd(ctx, key, 1000, 20.5).Result()
+	times, maddErr := client.TSMAdd(ctx, [][]interface{}{{key, 2000, 21.5}, {key, 61000, 19}}).Result()
+	last, getErr := client.TSGet(ctx, key).Result()
+	byMinute := &redis.TSRangeOptions{Aggregator: redis.Avg, BucketDuration: 60000}
+	means, rangeErr := client.TSRangeWithArgs(ctx, key, 0, 100000, byMinute).Result()
+	keys, queryErr := client.TSQueryIndex(ctx, []string{"kind=~temp.*"}).Result()
+	return first(
+		check(created, err, "OK"),
+		check(time, addErr, 1000),
+		checkAll(times, maddErr, 2000, 61000),
+		check(last, getErr, redis.TSTimestampValue{Timestamp: 61000, Value: 19}),
+		checkAll(means, rangeErr, redis.TSTimestampValue{Value: 21}, redis.TSTimestampValue{Timestamp: 60000, Value: 19}),
+		checkAll(keys, queryErr, key),
+	)
 }
 
 func watched(ctx context.Context, client *redis.Client) error {

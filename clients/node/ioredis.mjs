@@ -92,6 +92,18 @@ await run({
     assert.equal(found.size, 500);
   },
 
+  // ioredis has no methods for them.
+  async "time series"() {
+    const key = "temperature:hall";
+    assert.equal(await client.call("TS.ADD", key, 1000, 20.5, "LABELS", "kind", "temperature"), 1000);
+    assert.deepEqual(await client.call("TS.MADD", key, 2000, 21.5, key, 61000, 19), [2000, 61000]);
+    assert.deepEqual(await client.call("TS.RANGE", key, "-", "+", "AGGREGATION", "avg", 60000), [
+      [0, "21"],
+      [60000, "19"],
+    ]);
+    assert.deepEqual(await client.call("TS.QUERYINDEX", "kind=~temp.*"), [key]);
+  },
+
   async "messages reach channels and patterns"() {
     const subscriber = client.duplicate();
     await subscriber.subscribe("news");

@@ -36,6 +36,21 @@ function examples(client) {
       ]);
     },
 
+    async "time series"() {
+      const key = "temperature:hall";
+      assert.equal(await client.ts.create(key, { LABELS: { kind: "temperature" }, DUPLICATE_POLICY: "LAST" }), "OK");
+      assert.equal(await client.ts.add(key, 1000, 20.5), 1000);
+      const points = [2000, 61000].map((timestamp) => ({ key, timestamp, value: 21.5 }));
+      assert.deepEqual(await client.ts.mAdd(points), [2000, 61000]);
+      assert.deepEqual({ ...(await client.ts.get(key)) }, { timestamp: 61000, value: 21.5 });
+      const means = await client.ts.range(key, "-", "+", { AGGREGATION: { type: "AVG", timeBucket: 60_000 } });
+      assert.deepEqual(means.map((mean) => ({ ...mean })), [
+        { timestamp: 0, value: 21 },
+        { timestamp: 60000, value: 21.5 },
+      ]);
+      assert.deepEqual([...(await client.ts.queryIndex("kind=~temp.*"))], [key]);
+    },
+
     async "a blocking pop waits for a push"() {
       const waiter = await client.duplicate().connect();
       const popped = waiter.blPop("jobs", 30);

@@ -83,6 +83,18 @@ def sorted_sets():
     assert client.zrank("board", "ada") == 0
 
 
+def time_series():
+    series = client.ts()
+    assert series.create("temperature:hall", labels={"kind": "temperature", "room": "hall"}, duplicate_policy="last")
+    assert series.add("temperature:hall", 1000, 20.5) == 1000
+    assert series.madd([("temperature:hall", 2000, 21.5), ("temperature:hall", 61000, 19)]) == [2000, 61000]
+    assert tuple(series.get("temperature:hall")) == (61000, 19.0)
+    means = series.range("temperature:hall", "-", "+", aggregation_type="avg", bucket_size_msec=60_000)
+    assert [tuple(row) for row in means] == [(0, 21.0), (60000, 19.0)]
+    assert set(series.queryindex(["kind=~temp.*", "room!=attic"])) == {"temperature:hall"}
+    assert series.delete("temperature:hall", 0, 3000) == 2
+
+
 def a_transaction_fails_when_a_watched_key_has_changed():
     client.set("balance", 10)
     with client.pipeline() as pipeline:
@@ -167,7 +179,7 @@ def errors_are_typed():
 
 EXAMPLES = [
     strings, durable_writes, bytes_are_kept, hashes, lists, a_blocking_pop_waits_for_a_push, sets, sorted_sets,
-    a_transaction_fails_when_a_watched_key_has_changed, a_pipeline_answers_in_order, scans_find_every_key,
+    time_series, a_transaction_fails_when_a_watched_key_has_changed, a_pipeline_answers_in_order, scans_find_every_key,
     messages_reach_channels_and_patterns, an_expired_key_is_gone, counters_take_and_give_back,
     limits_say_when_to_come_again, errors_are_typed,
 ]  # fmt: skip

@@ -11,7 +11,7 @@ use std::thread;
 
 type Example = fn(&Client, &mut Connection) -> RedisResult<()>;
 
-const EXAMPLES: [(&str, Example); 11] = [
+const EXAMPLES: [(&str, Example); 12] = [
     ("strings", strings),
     ("durable writes", durable_writes),
     ("hashes", hashes),
@@ -19,6 +19,7 @@ const EXAMPLES: [(&str, Example); 11] = [
     ("a blocking pop waits for a push", blocking_pop),
     ("sets", sets),
     ("sorted sets", sorted_sets),
+    ("time series", time_series),
     ("transactions", transactions),
     ("a pipeline answers in order", pipeline),
     ("a scan finds every key", scan),
@@ -80,6 +81,26 @@ fn sorted_sets(_: &Client, connection: &mut Connection) -> RedisResult<()> {
     assert_eq!(connection.zincr::<_, _, _, f64>("board", "bob", 10)?, 19.0);
     let ranking: Vec<(String, f64)> = connection.zrevrange_withscores("board", 0, -1)?;
     assert_eq!(ranking, [("bob".to_owned(), 19.0), ("ada".to_owned(), 12.5)]);
+    Ok(())
+}
+
+fn time_series(_: &Client, connection: &mut Connection) -> RedisResult<()> {
+    let key = "temperature:hall";
+    let add = cmd("TS.ADD")
+        .arg(key)
+        .arg(1000)
+        .arg(20.5)
+        .arg(&["LABELS", "kind", "temperature"])
+        .query::<i64>(connection)?;
+    assert_eq!(add, 1000);
+    let times: Vec<i64> =
+        cmd("TS.MADD").arg(key).arg(2000).arg(21.5).arg(key).arg(61000).arg(19).query(connection)?;
+    assert_eq!(times, [2000, 61000]);
+    let by_minute = ["-", "+", "AGGREGATION", "avg", "60000"];
+    let means: Vec<(i64, f64)> = cmd("TS.RANGE").arg(key).arg(&by_minute).query(connection)?;
+    assert_eq!(means, [(0, 21.0), (60_000, 19.0)]);
+    let keys: Vec<String> = cmd("TS.QUERYINDEX").arg("kind=~temp.*").query(connection)?;
+    assert_eq!(keys, [key]);
     Ok(())
 }
 

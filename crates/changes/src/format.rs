@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The kind is `command`, `transaction` or `expiry`. Expired keys appear as the `del` that removes
-//! them.
+//! them. Points are `ts.add` and `ts.madd` commands; a record with several of them is a `transaction`.
 
 use crate::pools;
 use crate::selection::Selection;
@@ -26,7 +26,7 @@ use std::str::FromStr;
 use tidemark_engine::change::{Change, Changes};
 use tidemark_engine::command::parse;
 use tidemark_engine::record::kind;
-use tidemark_engine::{ApplyError, Protocol, Reply};
+use tidemark_engine::{ApplyError, EqualCommand, Protocol, Reply};
 use tidemark_log::{Lsn, Record};
 
 /// Format of the change stream.
@@ -104,7 +104,7 @@ impl Format {
         if commands.is_empty() {
             return Ok(None);
         }
-        let kind = kind_name(record.kind);
+        let kind = kind_name(record.kind, commands.len());
         let form = RecordForm { lsn: record.lsn.0, time_us: record.time_us, kind, commands };
         let too_long = || EncodeError::TooLong { lsn: record.lsn, limit };
         if form.argument_bytes() > limit {
@@ -143,8 +143,9 @@ impl io::Write for LimitedWriter {
 }
 
 /// Returns the name of a kind of record in the change stream.
-fn kind_name(record_kind: u8) -> &'static str {
+fn kind_name(record_kind: u8, commands: usize) -> &'static str {
     match record_kind {
+        kind::POINTS if commands > 1 => "transaction",
         kind::TRANSACTION => "transaction",
         kind::EXPIRY => "expiry",
         _ => "command",
@@ -183,6 +184,16 @@ impl<'a> CommandForm<'a> {
                     (db, command.name, args)
                 }
                 Change::Expired { db, keys } => (db, "del", keys),
+                Change::Points(points) => {
+                    let owned = |args: Vec<Vec<u8>>| args.into_iter().map(Cow::Owned).collect();
+                    let form = |(command, args): EqualCommand| Self {
+                        db: points.db(),
+                        name: command.name,
+                        args: owned(args),
+                    };
+                    forms.extend(points.commands().into_iter().map(form));
+                    return Ok(());
+                }
                 Change::Acknowledged { .. } => return Ok(()),
             };
         forms.push(Self { db, name, args: args.into_iter().map(Cow::Borrowed).collect() });
@@ -294,6 +305,20 @@ mod tests {
             "{\"lsn\":7,\"time_us\":9,\"kind\":\"expiry\",\
              \"commands\":[{\"db\":3,\"command\":\"del\",\"args\":[\"k\"]}]}"
         );
+    }
+
+    #[test]
+    fn points_are_the_commands_that_add_them() {
+        // Of a key `k`: 2.5 at 0, and 3 and 4 at 10 and 20; then of `kk`, by the policy `sum`, 4 at 20.
+        let payload = b"\x01\x14\x00\x00\x01k\x00\x32\x83\x02\x14\x14\x06\x02\x30\x01\x00\x01k\x05\x00";
+        assert_eq!(
+            text(encode(Format::Json, kind::POINTS, payload)),
+            "{\"lsn\":7,\"time_us\":9,\"kind\":\"transaction\",\"commands\":[\
+             {\"db\":1,\"command\":\"ts.add\",\"args\":[\"k\",\"0\",\"2.5\"]},\
+             {\"db\":1,\"command\":\"ts.madd\",\"args\":[\"k\",\"10\",\"3\",\"k\",\"20\",\"4\"]},\
+             {\"db\":1,\"command\":\"ts.add\",\"args\":[\"kk\",\"20\",\"4\",\"ON_DUPLICATE\",\"sum\"]}]}"
+        );
+        assert!(text(encode(Format::Json, kind::POINTS, &payload[..8])).contains("\"command\",\"commands\""));
     }
 
     #[test]

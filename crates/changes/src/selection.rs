@@ -1,5 +1,6 @@
 //! Which changes a follower gets.
 
+use tidemark_engine::AddedPoints;
 use tidemark_engine::change::Change;
 use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
@@ -103,6 +104,7 @@ impl Selection {
     fn takes_type(&self, change: &Change<'_>) -> bool {
         let about = match change {
             Change::Command { command, .. } => command.group.value_type(),
+            Change::Points(_) => AddedPoints::command().group.value_type(),
             Change::Expired { .. } | Change::Acknowledged { .. } => None,
         };
         self.types.is_empty() || about.is_none_or(|about| self.types.contains(&about))
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
         assert_eq!(
             NotSelected::Type.to_string(),
-            "the type must be string, list, hash, set, zset, counter, limit, pool or TSDB-TYPE"
+            "the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE or lens"
         );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");

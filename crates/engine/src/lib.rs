@@ -26,13 +26,14 @@
 //! ```text
 //! value, keyspace::{entry, table}, wire, watch::{part, touched}, command::{parse, bounds}
 //! keyspace ─► blocking::wait_queue, watch::interest ─► watch::index, tracking::table
+//! persist::points
 //! context ─► event
 //! command: row ─► handlers ─► rows ─► table
-//! persist::change, watch::reading, watch::replay::scope
+//! persist::{added_points, change}, watch::reading, watch::replay::scope
 //! Engine, the struct
 //! execute::{admission, locking, running, logging}
 //! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
-//! watch::registry ─► execute::serving ─► execute::{execution, transaction}
+//! watch::registry ─► execute::serving ─► execute::{execution, run_together, transaction}
 //! persist::{apply, loader, snapshot, digest}, watch::replay, observe
 //! ```
 //!
@@ -70,6 +71,7 @@ pub use memory_budget::{MemoryBudget, MemoryCharge};
 pub use observe::counter_churn::{ChurnOrder, Churning};
 pub use observe::key_description::KeyDescription;
 pub use observe::pool_figures::PoolFigures;
+pub use persist::added_points::{AddedPoints, EqualCommand};
 pub use persist::apply_error::{ApplyError, Malformed, MalformedPart};
 pub use persist::blocks::{BlockPlacement, BlockWriteError};
 pub use persist::loader::Loader;

@@ -3,12 +3,12 @@
 //!
 //! The benchmarks are in the lab (`crates/lab`).
 
-use std::alloc::System;
 use std::process::ExitCode;
 use tidemark_lab::allocations::Counting;
 
+// As in the server: what a new block costs is the allocator's part of an append.
 #[global_allocator]
-static ALLOCATOR: Counting<System> = Counting::new(System);
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     tidemark_lab::series_cost::main()

@@ -24,7 +24,10 @@ mod unreadable;
 mod window;
 
 pub use block::{Block, BlockError, BlockSource, Place, Summary};
-pub use lens::{Function, Lens, ReadRuns};
+pub use lens::{
+    Difference, Expression, ExpressionError, Function, Gap, Lens, Points, ReadRuns, Span, Transform, View,
+    ViewError,
+};
 pub use sample::{Kind, Sample};
 pub use series::{
     AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Part, Reading,
@@ -32,7 +35,7 @@ pub use series::{
 };
 pub use unreadable::{UnreadableBlock, guarded};
 
-pub use window::{Aggregation, Buckets, Window, Windows, aggregate};
+pub use window::{Aggregation, Buckets, UnknownAggregation, Window, Windows, aggregate};
 
 /// Most points of a block.
 pub const BLOCK_POINTS: usize = 1024;

@@ -8,7 +8,7 @@ use crate::subscription::lifecycle;
 use std::sync::Arc;
 use std::time::Duration;
 use tidemark_engine::command::parse;
-use tidemark_engine::{Blocked, CommandError, Delivery, Engine, Waiter};
+use tidemark_engine::{Blocked, CommandError, Delivery, Waiter};
 use tidemark_log::Lsn;
 
 /// Blocks a client whose command has found nothing to take.
@@ -46,7 +46,8 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
 
 /// Ends a wait whose deadline has passed, or which another client ended. Returns `false` if the
 /// wait cannot end this way or its answer is on its way.
-pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool {
+pub(crate) fn end(session: &mut Session, how: Unblock, cx: &Context<'_>) -> bool {
+    let engine = &cx.shared.engine;
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // These waits cannot be cut short: their answer is certain to arrive.
@@ -67,7 +68,9 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let reply = &mut session.outbox.reply;
     match (&wait.what, how) {
         (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-        (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
+        (WaitFor::Keys(waiter), Unblock::Timeout) => {
+            engine.answer_late(waiter, cx.shared.clock.now_us(), reply);
+        }
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
         (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Resumption(_) | WaitFor::Long, Unblock::Timeout) => {

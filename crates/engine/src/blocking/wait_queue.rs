@@ -1,7 +1,6 @@
 //! The wait queues of one shard's keys, and the destinations of the moves among them.
 
 use crate::blocking::waiter::Waiter;
-use crate::value::Type;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -65,18 +64,23 @@ impl Waiting {
         }
     }
 
-    /// Claims and removes the client that has waited longest for a value of this type at the key. A
-    /// claimed client cannot be claimed again and cannot stop waiting.
-    pub(crate) fn claim(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
+    /// Claims and removes the client that has waited longest among those that can take what is at the
+    /// key. A claimed client cannot be claimed again and cannot stop waiting.
+    pub(crate) fn claim(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        can_take: impl Fn(&Waiter) -> bool,
+    ) -> Option<Arc<Waiter>> {
         let queue = self.queues.get(&db)?.get(key)?;
-        let position = queue.iter().position(|(_, waiter)| waiter.block.wants == held && waiter.claim())?;
+        let position = queue.iter().position(|(_, waiter)| can_take(waiter) && waiter.claim())?;
         let claimed = queue[position].0;
         for (place, waiter) in queue.range(..position) {
             assert!(
                 *place < claimed,
                 "client {claimed} of a queue is served, and client {place} stands before it"
             );
-            let is_passed_over = waiter.block.wants == held && waiter.is_waiting();
+            let is_passed_over = can_take(waiter) && waiter.is_waiting();
             assert!(
                 !is_passed_over,
                 "client {claimed} of a queue is served, and client {place} waits for longer"
@@ -85,10 +89,10 @@ impl Waiting {
         Some(self.take(db, key, position))
     }
 
-    /// Whether a client waits for a value of this type at the key.
-    pub(crate) fn is_awaited(&self, db: u8, key: &[u8], held: Type) -> bool {
+    /// Whether a client waits that can take what is at the key.
+    pub(crate) fn is_awaited(&self, db: u8, key: &[u8], can_take: impl Fn(&Waiter) -> bool) -> bool {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
-        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| waiter.block.wants == held))
+        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| can_take(waiter)))
     }
 
     /// The keys of a database that clients wait for.
@@ -150,6 +154,7 @@ fn decrement(destinations: &mut Destinations, shard: usize) {
 mod tests {
     use super::*;
     use crate::blocking::waiter::Block;
+    use crate::value::Type;
     use crate::wire::reply::Protocol;
 
     fn waiter(wants: Type, destinations: &[usize]) -> Arc<Waiter> {
@@ -170,16 +175,17 @@ mod tests {
         let mut waiting = Waiting::default();
         let [set, first, second] = [Type::SortedSet, Type::List, Type::List].map(|wants| waiter(wants, &[]));
         [&set, &first, &second].into_iter().for_each(|waiter| waiting.join(3, b"k", waiter));
-        assert!(waiting.is_awaited(3, b"k", Type::List) && !waiting.is_awaited(0, b"k", Type::List));
-        assert!(!waiting.is_awaited(3, b"k", Type::String));
-        let claimed = waiting.claim(3, b"k", Type::List).expect("two wait for a list");
+        let of = |held: Type| move |waiter: &Waiter| waiter.block.wants == held;
+        assert!(waiting.is_awaited(3, b"k", of(Type::List)) && !waiting.is_awaited(0, b"k", of(Type::List)));
+        assert!(!waiting.is_awaited(3, b"k", of(Type::String)));
+        let claimed = waiting.claim(3, b"k", of(Type::List)).expect("two wait for a list");
         assert!(Arc::ptr_eq(&claimed, &first) && first.is_served());
         assert!(second.stop(), "it has not been served");
-        assert!(waiting.claim(3, b"k", Type::List).is_none(), "it waits no longer");
+        assert!(waiting.claim(3, b"k", of(Type::List)).is_none(), "it waits no longer");
         waiting.leave(3, b"k", &second);
         waiting.leave(3, b"k", &second);
         assert_eq!(waiting.keys(3).collect::<Vec<_>>(), [b"k"]);
-        assert!(waiting.claim(3, b"k", Type::SortedSet).is_some());
+        assert!(waiting.claim(3, b"k", of(Type::SortedSet)).is_some());
         assert!(waiting.is_empty() && waiting.keys(3).next().is_none());
     }
 
@@ -195,7 +201,7 @@ mod tests {
         assert_eq!(waiting.all_destinations().collect::<Vec<_>>(), [5, 7]);
         waiting.leave(0, b"k", &one);
         assert_eq!(waiting.destinations(b"k").collect::<Vec<_>>(), [5]);
-        assert!(waiting.claim(1, b"k", Type::List).is_some());
+        assert!(waiting.claim(1, b"k", |_| true).is_some());
         assert_eq!(waiting.destinations(b"k").next(), None);
         assert_eq!(waiting.all_destinations().collect::<Vec<_>>(), [7]);
         waiting.leave(0, b"l", &third);

@@ -1,6 +1,7 @@
 //! A blocked client: what it waits for, and what it receives.
 
-use crate::value::Type;
+use crate::keyspace::Entry;
+use crate::value::{Object, Type};
 use crate::wire::reply::Protocol;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_log::Lsn;
@@ -16,13 +17,35 @@ pub struct Block {
     pub also: Vec<Vec<u8>>,
     /// How long to wait, in milliseconds; `None` waits indefinitely.
     pub timeout_ms: Option<u64>,
+    /// Set if the command only reads.
+    pub(crate) reads: Option<WaitingRead>,
+}
+
+/// Decides whether a client that only reads waits no longer, by the key's value, `None` if the key is
+/// absent, and its arguments.
+pub(crate) type IsReady = fn(Option<&Object>, &[Vec<u8>]) -> bool;
+
+/// Wait of a command that takes nothing. It is served as soon as it is ready, wherever it is in the
+/// queue, and answers what there is when its time is over.
+#[derive(Debug, Clone)]
+pub(crate) struct WaitingRead {
+    is_ready: IsReady,
+    /// The command's arguments, without what depends on the time at which it came.
+    args: Vec<Vec<u8>>,
 }
 
 impl Block {
     /// Creates a wait for one of `keys`.
     pub(crate) fn new(wants: Type, keys: &[&[u8]], timeout_ms: Option<u64>) -> Self {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
-        Self { wants, keys, also: Vec::new(), timeout_ms }
+        Self { wants, keys, also: Vec::new(), timeout_ms, reads: None }
+    }
+
+    /// Makes it the wait of a command that takes nothing.
+    #[must_use]
+    pub(crate) fn reading(mut self, is_ready: IsReady, args: Vec<Vec<u8>>) -> Self {
+        self.reads = Some(WaitingRead { is_ready, args });
+        self
     }
 
     /// Adds a further key that serving touches.
@@ -53,7 +76,7 @@ pub struct Waiter {
     /// Id of the blocking command; its row has the function that serves the client.
     pub(crate) command: u16,
     pub(crate) db: u8,
-    pub(crate) args: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
     pub(crate) block: Box<Block>,
     /// Indices of the shards of the keys in `block.also`.
     pub(crate) destinations: Vec<usize>,
@@ -107,6 +130,24 @@ impl Waiter {
     /// later.
     pub fn give_up(&self) {
         self.stop();
+    }
+
+    /// Whether a key with this entry can serve the client.
+    pub(crate) fn can_take(&self, entry: Option<&Entry>) -> bool {
+        let held = entry.map(Entry::type_of);
+        match &self.block.reads {
+            None => held == Some(self.block.wants),
+            Some(reads) => {
+                held.is_none_or(|held| held == self.block.wants)
+                    && (reads.is_ready)(entry.and_then(Entry::object), &reads.args)
+            }
+        }
+    }
+
+    /// Returns the arguments with which the client is served.
+    pub(crate) fn args(&self) -> Vec<&[u8]> {
+        let args = self.block.reads.as_ref().map_or(&self.args, |reads| &reads.args);
+        args.iter().map(Vec::as_slice).collect()
     }
 
     /// Claims the client in order to serve it. Returns `true` to at most one caller, and never

@@ -37,6 +37,11 @@ pub const WHILE_SUBSCRIBED: u32 = 1 << 14;
 pub const RESERVED: u32 = 1 << 15;
 /// Needs no data, so it runs while the server loads its data. Not shown to clients.
 pub const WITHOUT_DATA: u32 = 1 << 16;
+/// Its changes are points, which are logged in columns. Not shown to clients.
+pub const COLUMNS: u32 = 1 << 17;
+/// Several that follow each other in a pipeline run under the same locks and share a record. Its
+/// reply is one line. Not shown to clients.
+pub const RUNS: u32 = 1 << 18;
 
 /// Flags with their names in `COMMAND`.
 pub const NAMES: [(u32, &str); 13] = [

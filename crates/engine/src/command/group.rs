@@ -27,6 +27,12 @@ macro_rules! groups {
                 }
             }
 
+            /// Whether the group's reads may read keys that a value links to.
+            #[inline]
+            pub(crate) fn follows_links(self) -> bool {
+                matches!(self, Self::Series | Self::Lens)
+            }
+
             /// Returns the access category that the group's commands are in, if any.
             pub fn category(self) -> Option<&'static str> {
                 match self {
@@ -60,6 +66,8 @@ groups! {
     Pool: "pool", Some(Type::Pool), None;
     /// Time series: `TS.ADD`, `TS.RANGE`.
     Series: "timeseries", Some(Type::Series), Some("@timeseries");
+    /// Series seen through transforms: `LENS.CREATE`.
+    Lens: "lens", Some(Type::Lens), None;
     /// Scripts and functions: `FUNCTION FLUSH`.
     Scripting: "scripting", None, Some("@scripting");
     /// Transactions: `MULTI`, `EXEC`.

@@ -1,13 +1,15 @@
 //! Positions of a command's keys among its arguments.
 
 use super::parse::{self, is};
+use crate::value::lens;
 
 /// Positions of the keys among the arguments; the name is argument 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySpec {
     /// No keys.
     None,
-    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end.
+    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end. With a
+    /// step above 2, arguments that fill no whole step are options behind the last key's.
     Range {
         /// Position of the first key.
         first: i16,
@@ -28,6 +30,8 @@ pub enum KeySpec {
     },
     /// `SORT`: one key at 1, one after `STORE`, and any other keys if an argument has an asterisk.
     OneAndAny,
+    /// `LENS.CREATE`: keys at 1 and 2, and one before each `ASOF` behind them.
+    TwoAndBesides,
     /// Every key, with all shards locked together.
     All,
     /// Every key, one shard after the other. In a transaction, the same as `All`.
@@ -47,9 +51,7 @@ impl KeySpec {
     /// Returns the keys among `args`. An invalid number of keys yields none; the handler reports
     /// it.
     pub fn keys<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
-        let (extra, first, last, step) = self.bounds(args);
-        let indices = extra.into_iter().chain((first..last).step_by(step));
-        indices.filter_map(|index| args.get(index).copied()).collect::<Vec<_>>().into_iter()
+        self.positions(args).into_iter().map(|index| args[index]).collect::<Vec<_>>().into_iter()
     }
 
     /// Returns whether the command may concern keys that `args` do not name.
@@ -64,7 +66,13 @@ impl KeySpec {
     /// Returns the positions of the keys among `args`.
     pub fn positions(self, args: &[&[u8]]) -> Vec<usize> {
         let (extra, first, last, step) = self.bounds(args);
-        extra.into_iter().chain((first..last).step_by(step)).filter(|&index| index < args.len()).collect()
+        let besides = match self {
+            Self::TwoAndBesides => args.get(3..).map(lens::key_positions),
+            _ => None,
+        };
+        let besides = besides.into_iter().flatten().map(|index| 3 + index);
+        let indices = extra.into_iter().chain((first..last).step_by(step)).chain(besides);
+        indices.filter(|&index| index < args.len()).collect()
     }
 
     fn bounds(self, args: &[&[u8]]) -> (Option<usize>, usize, usize, usize) {
@@ -76,9 +84,13 @@ impl KeySpec {
         };
         match self {
             Self::None | Self::All | Self::Each => (None, 0, 0, 1),
+            Self::TwoAndBesides => (None, 1, 3, 1),
             Self::Range { first, last, step } => {
                 let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
-                (None, first as usize, usize::try_from(last + 1).unwrap_or(0), step as usize)
+                let (first, step) = (first as usize, step as usize);
+                let last = usize::try_from(last + 1).unwrap_or(0);
+                let options = if step > 2 { last.saturating_sub(first) % step } else { 0 };
+                (None, first, last - options, step)
             }
             Self::Counted { at } => {
                 let (first, last) = counted(at);
@@ -124,9 +136,13 @@ mod tests {
         assert_eq!(keys(KeySpec::ONE), "a");
         assert_eq!(keys(KeySpec::REST), "a2bde");
         assert_eq!(keys(KeySpec::PAIRS), "abe");
+        assert_eq!(keys(KeySpec::Range { first: 1, last: -1, step: 3 }), "a", "b has no value");
         assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
         assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
         assert_eq!(keys(KeySpec::None), "");
+        let lens: Vec<&[u8]> = b"c a b / d asof 5 expr y with e ASOF 9".split(|&byte| byte == b' ').collect();
+        assert_eq!(KeySpec::TwoAndBesides.keys(&lens).collect::<Vec<_>>(), [b"a", b"b", b"d", b"e"]);
+        assert_eq!(KeySpec::TwoAndBesides.keys(&lens[..2]).collect::<Vec<_>>(), [b"a"]);
         let args: Vec<&[u8]> =
             b"sort a by store get store store x limit store 1 STORE y".split(|&byte| byte == b' ').collect();
         assert_eq!(KeySpec::OneAndAny.keys(&args).collect::<Vec<_>>(), [b"a", b"y"]);

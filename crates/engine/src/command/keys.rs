@@ -2,7 +2,7 @@
 
 use super::parse::{self, is};
 use super::{Answer, Command, Group, Handler, KeySpec, Misses, Run, WriteReach, flags::*};
-use crate::context::Context;
+use crate::context::{Context, without_links};
 use crate::error::CommandError;
 use crate::keyspace::{Entry, form};
 use crate::value::Type;
@@ -357,8 +357,11 @@ fn rename_to(ctx: &mut Context<'_, '_>, args: &[&[u8]], only_if_free: bool) -> R
         return Ok(false);
     }
     if from != to {
+        // One of the two may link to the other.
+        ctx.keys.cut_links(to);
         let entry = ctx.keys.take(from).ok_or(CommandError::NoSuchKey)?;
         ctx.keys.place(entry.renamed(to));
+        ctx.keys.rename_links(from, to);
         ctx.keys.changed(from, "rename_from");
         ctx.keys.changed(to, "rename_to");
     }
@@ -411,7 +414,7 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from, false)?.is_logged {
         ctx.keys.log_instead("copy", &args[1..]);
     }
-    let Some(copied) = ctx.keys.entry(from).map(|entry| form::copy(entry, to)) else {
+    let Some(copied) = ctx.keys.entry(from).map(|entry| without_links(form::copy(entry, to))) else {
         ctx.reply.integer(0);
         return Ok(());
     };
@@ -435,6 +438,7 @@ fn move_key(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
         ctx.reply.integer(0);
         return Ok(());
     }
+    ctx.keys.separate(key);
     let entry = ctx.keys.take(key).ok_or(CommandError::NoSuchKey)?;
     ctx.keys.select(target);
     ctx.keys.place(entry);

@@ -21,6 +21,7 @@ mod key_spec;
 mod key_use;
 mod keys;
 mod keyspace_wide;
+mod lenses;
 mod limits;
 mod lists;
 mod members;
@@ -32,6 +33,7 @@ mod row;
 mod rows;
 mod series;
 mod sets;
+mod similar;
 mod sort;
 pub(crate) mod sorted_sets;
 mod strings;
@@ -44,5 +46,13 @@ pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
+pub(crate) use series::replay_points;
+pub use similar::similar;
 pub(crate) use table::find_logged;
-pub use table::{CommandTable, all, by_id, find, resolve, similar};
+pub use table::{CommandTable, all, by_id, find, resolve};
+
+/// Whether the answer of a read depends on when it runs, besides the keys. `args` begin with the
+/// command's name.
+pub(crate) fn depends_on_time(args: &[&[u8]]) -> bool {
+    series::clock::is_relative(args)
+}

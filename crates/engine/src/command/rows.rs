@@ -2,8 +2,8 @@
 
 use super::row::Command;
 use super::{
-    bits, counters, hashes, keys, keyspace_wide, limits, lists, pools, series, sets, sort, sorted_sets,
-    strings,
+    bits, counters, hashes, keys, keyspace_wide, lenses, limits, lists, pools, series, sets, sort,
+    sorted_sets, strings,
 };
 
 /// Returns all of them, in the order of their chapters.
@@ -22,6 +22,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         limits::rows::COMMANDS,
         pools::rows::COMMANDS,
         series::rows::COMMANDS,
+        lenses::rows::COMMANDS,
     ]
     .into_iter()
     .flatten()

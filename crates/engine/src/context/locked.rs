@@ -11,21 +11,13 @@ pub(crate) enum Locked<'k> {
 }
 
 impl Locked<'_> {
-    /// Whether a change in the locked shards may affect a shard that is not locked.
+    /// Whether a locked shard satisfies a condition by which shards may be missing: never if all are
+    /// locked.
     #[inline]
-    pub(crate) fn reaches_further(&self) -> bool {
+    pub(crate) fn any(&self, condition: impl Fn(&Shard) -> bool) -> bool {
         match self {
-            Self::One(_, guard) => guard.reaches_further(),
-            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.reaches_further()),
-            Self::All(_) => false,
-        }
-    }
-
-    /// Whether a watched read reads every key.
-    pub(crate) fn reads_everything(&self) -> bool {
-        match self {
-            Self::One(_, guard) => guard.index().reads_everything(),
-            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.index().reads_everything()),
+            Self::One(_, guard) => condition(guard),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| condition(guard)),
             Self::All(_) => false,
         }
     }

@@ -5,7 +5,7 @@ mod keys;
 mod locked;
 
 pub use keys::Keys;
-pub(crate) use keys::{out_of_range, pools};
+pub(crate) use keys::{Seen, keep_encoder, out_of_range, pools, without_links};
 
 pub(crate) use effects::{Effects, RareEffects, Rest};
 pub(crate) use locked::Locked;

@@ -1,14 +1,16 @@
 //! The path of one command through the engine.
 
 use crate::blocking::blocked::Blocked;
-use crate::command::Command;
+use crate::command::{Command, flags};
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::{Call, Terms};
 use crate::execute::moment::Moment;
 use crate::housekeeping::counter_commits::note_leases;
+use crate::value::links::LinkUse;
 use crate::wire::reply::Reply;
+use std::collections::HashSet;
 use tidemark_log::{Lsn, Room};
 
 /// Result of a call, in addition to the reply.
@@ -52,10 +54,16 @@ impl Engine {
         keys.set_terms(terms.durable, refusal);
         let mark = reply.len();
         keys.release_early(true);
+        if call.command.is(flags::COLUMNS) {
+            keys.collect_points();
+        }
         self.run(call, &mut keys, reply);
         // Watched reads are evaluated under the same locks.
         keys.release_early(false);
-        let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        let lsn = match keys.take_points() {
+            Some(points) => self.log_points(call, points, &keys.effects, room, reply, mark),
+            None => self.log_effects(call, &keys.effects, room, reply, mark),
+        };
         if let Some(lsn) = lsn {
             keys.note_logged(lsn);
         }
@@ -128,10 +136,23 @@ impl Engine {
     /// them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
-        let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
-        let of_keys =
-            if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
-        of_keys.unwrap_or_else(|| self.log().appended())
+        if command.keys.concerns_all(args) {
+            return self.log().appended();
+        }
+        let mut open: Vec<Box<[u8]>> = command.keys.keys(args).map(Box::from).collect();
+        let (mut newest, mut followed) = (None, HashSet::new());
+        while let Some(key) = open.pop() {
+            let shard = self.keyspace().lock(self.keyspace().shard_of(&key));
+            newest = newest.max(Some(shard.last()));
+            // A value may be read through those that it links to.
+            shard.for_each_link(&key, |linked, link_use| {
+                if matches!(link_use, LinkUse::Reads | LinkUse::Sees) && !followed.contains(linked) {
+                    open.push(linked.into());
+                }
+            });
+            followed.insert(key);
+        }
+        newest.unwrap_or_else(|| self.log().appended())
     }
 }
 

@@ -2,10 +2,11 @@
 //! equals execution order for every key.
 
 use crate::command;
-use crate::context::{Effects, Keys, RareEffects};
+use crate::context::{Effects, Keys, RareEffects, keep_encoder};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::Call;
+use crate::persist::points::PointsEncoder;
 use crate::persist::record::{self, kind};
 use crate::wire::reply::Reply;
 use tidemark_log::{Lsn, Room};
@@ -24,6 +25,52 @@ impl Engine {
             return self.log_rare_effects(call, effects, rare, room, reply, mark);
         }
         if effects.changed { self.log_command(call, room, reply, mark) } else { None }
+    }
+
+    /// As [`Engine::log_effects`], for a command whose changes are points.
+    pub(crate) fn log_points(
+        &self,
+        call: &Call<'_>,
+        points: Box<PointsEncoder>,
+        effects: &Effects,
+        room: Room<'_>,
+        reply: &mut Reply,
+        mark: usize,
+    ) -> Option<Lsn> {
+        assert_eq!(
+            effects.changed,
+            !points.is_empty(),
+            "'{}' changes series by points alone",
+            call.command.name
+        );
+        if points.is_empty() {
+            keep_encoder(points);
+            return self.log_effects(call, effects, room, reply, mark);
+        }
+        let logged = self.append_points(points, room, call.now_us);
+        if let Err(error) = &logged {
+            reply.truncate(mark);
+            reply.error(error);
+        }
+        logged.ok()
+    }
+
+    /// Appends points. If the log failed after admission, the points are in memory only, and admission
+    /// refuses every later write.
+    pub(crate) fn append_points(
+        &self,
+        mut points: Box<PointsEncoder>,
+        room: Room<'_>,
+        now_us: u64,
+    ) -> Result<Lsn, CommandError> {
+        let payload = points.finish();
+        let result =
+            self.log().append_into(room, now_us, kind::POINTS, |into| into.extend_from_slice(payload));
+        keep_encoder(points);
+        result.map_err(|error| {
+            self.set_ahead_of_log();
+            CommandError::LogFailed(error.to_string())
+        })
     }
 
     /// As [`Engine::log_effects`], for a command that may have removed expired keys or is logged as

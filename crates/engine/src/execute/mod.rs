@@ -15,6 +15,7 @@ pub(crate) mod locking;
 pub(crate) mod logging;
 pub(crate) mod moment;
 pub(crate) mod noted;
+pub(crate) mod run_together;
 pub(crate) mod running;
 pub(crate) mod serving;
 pub(crate) mod transaction;

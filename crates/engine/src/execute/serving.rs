@@ -28,7 +28,7 @@ type Served = (Arc<Waiter>, Delivery);
 
 impl Engine {
     /// Serves clients blocked on `ready` keys, and on keys that serving them fills, in that order.
-    /// All shards that this touches must be locked: see [`Engine::lock_destinations`]. Releases the
+    /// All shards that this touches must be locked: see [`Engine::lock_reachable`]. Releases the
     /// locks before it delivers the replies.
     #[cold]
     pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {
@@ -56,8 +56,7 @@ impl Engine {
         keys.select(db);
         // After the log has failed, no change may happen that it cannot record.
         while self.check_writable().is_ok()
-            && let Some(held) = keys.type_of(key)
-            && let Some(waiter) = keys.claim_waiting(key, held)
+            && let Some(waiter) = keys.claim_waiting(key)
         {
             let delivery = self.serve_one(keys, key, &waiter);
             served.push((waiter, delivery));
@@ -66,7 +65,7 @@ impl Engine {
 
     /// Serves one claimed client from a key that holds what the client waits for.
     fn serve_one(&self, keys: &mut Keys<'_>, key: &[u8], waiter: &Waiter) -> Delivery {
-        let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
+        let args = waiter.args();
         let mut reply = Reply::new(waiter.protocol);
         reply.set_limit(waiter.room);
         let id = waiter.command;
@@ -100,8 +99,26 @@ impl Engine {
         if keys.events.are_wanted() {
             self.publish_events(keys, lsn, waiter.durable);
         }
+        // A read shows what was logged before.
+        let lsn = if waiter.block.reads.is_some() { Some(keys.shard_mut(key).last()) } else { lsn };
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
+    }
+
+    /// Writes the reply to a client whose time to wait is over: what there is to a read, otherwise the
+    /// null array.
+    pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) {
+        let (Some(_), [key]) = (&waiter.block.reads, &waiter.block.keys[..]) else {
+            return reply.null_array();
+        };
+        let mut keys = self.keys(self.lock_one(key), waiter.db, now_us);
+        let serve = command::by_id(waiter.command).and_then(|row| row.serve);
+        let serve = serve.expect("a command that lets clients wait says how they are served");
+        let mark = reply.len();
+        if let Err(error) = serve(&mut Context { keys: &mut keys, reply }, key, &waiter.args()) {
+            reply.truncate(mark);
+            reply.error(&error);
+        }
     }
 
     /// Ends a client's wait. Returns `false` if the client was served meanwhile and its reply is on

@@ -7,6 +7,7 @@ use crate::error::CommandError;
 use crate::execute::admission::MAX_COMMAND_BYTES;
 use crate::execute::call::{Call, Terms};
 use crate::execute::execution::{Executed, expired_keys};
+use crate::execute::locking::Access;
 use crate::execute::logging::encode_effects;
 use crate::execute::moment::Moment;
 use crate::execute::watched_keys::Watch;
@@ -219,7 +220,7 @@ impl Engine {
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
             let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key)| &**key));
-            self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
+            self.lock_reachable(self.lock_keys(keys().chain(watched)), Access::Write, keys)
         };
         self.keys(locked, 0, now_us)
     }

@@ -2,9 +2,10 @@
 //! ends reservations of pools that are over.
 
 use crate::command::{self, flags};
-use crate::context::{Keys, Locked, RareEffects};
+use crate::context::{Keys, RareEffects};
 use crate::engine::Engine;
 use crate::execute::call::Call;
+use crate::execute::locking::Access;
 use crate::execute::logging::encode_expiry;
 use crate::execute::moment::Moment;
 use crate::keyspace::{DATABASES, Shard, hash};
@@ -88,7 +89,7 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
                 // If the log does not take the record, the key stays: no change may happen
                 // unrecorded.
                 let is_removed = engine.may_log_unasked()
-                    && if shard.is_read() {
+                    && if shard.is_read() || shard.database(db).has_links() || !shard.waiting().is_empty() {
                         drop(shard);
                         let is_removed = remove_read(engine, db as u8, &key, now_us);
                         shard = engine.keyspace().lock(index);
@@ -148,16 +149,19 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
     true
 }
 
-/// As [`remove`], for a key in a shard with subscribers: locks all shards that are read together
-/// with it. Returns `false` also if the log failed after the removal; then expiry stops likewise.
+/// As [`remove`], for a key in a shard with subscribers, blocked clients or links: locks all shards that are read
+/// together with it, or have keys that it links to. Returns `false` also if the log failed after the removal; then expiry stops likewise.
 fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
-    let index = engine.keyspace().shard_of(key);
-    let locked = Locked::One(index, engine.keyspace().lock(index));
-    let locked = engine.lock_destinations(locked, || std::iter::once(key));
+    let locked = engine.lock_reachable(engine.lock_one(key), Access::Write, || std::iter::once(key));
     let mut keys = engine.keys(locked, db, now_us);
     keys.drop_expired(key);
     // Another thread may have removed the key or extended its deadline while it was unlocked; that
     // is fine.
     let is_there = keys.effects.rare().is_none_or(|rare| rare.expired.is_empty());
-    is_there || engine.log_expired(&mut keys).is_some()
+    let ready = keys.effects.take_ready();
+    let is_logged = is_there || engine.log_expired(&mut keys).is_some();
+    if !ready.is_empty() {
+        engine.serve(keys, ready);
+    }
+    is_logged
 }

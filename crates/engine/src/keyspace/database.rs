@@ -4,11 +4,13 @@
 use super::copying::{Copying, Cut, Slice, is_captured};
 use super::label_index::LabelIndex;
 use super::scheduled::Scheduled;
+use super::sights::Sights;
 use super::uncommitted::Exposure;
 use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
 
-use crate::value::{Counter, Labels, Pool, Terms, TimeSeries, TypedValue};
+use crate::value::links::LinkUse;
+use crate::value::{Counter, Labels, Object, Pool, Terms, TimeSeries, TypedValue};
 use std::collections::BTreeSet;
 use tidemark_counter::Kind;
 
@@ -31,6 +33,9 @@ pub struct Database {
     deadlines: BTreeSet<(u64, u64)>,
     scheduled: Scheduled,
     labels: LabelIndex,
+    /// Number of keys whose values link to others.
+    links: usize,
+    sights: Sights,
     /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -113,6 +118,7 @@ impl Database {
         }
         self.scheduled.add(hash, &mut entry);
         self.labels.add(hash, &entry);
+        self.links += usize::from(has_links(&entry));
         self.table.insert(hash, entry);
     }
 
@@ -152,9 +158,11 @@ impl Database {
         }
         self.scheduled.remove(hash, entry);
         self.labels.remove(hash, entry);
+        self.links -= usize::from(has_links(entry));
         entry.set(payload);
         self.scheduled.add(hash, entry);
         self.labels.add(hash, entry);
+        self.links += usize::from(has_links(entry));
         let new = match deadline {
             Deadline::Keep => return,
             Deadline::Clear => None,
@@ -264,6 +272,45 @@ impl Database {
         true
     }
 
+    /// Whether a key's value links to other keys, or a lens sees a key.
+    #[inline]
+    pub(crate) fn has_links(&self) -> bool {
+        self.links > 0 || !self.sights.is_empty()
+    }
+
+    /// Visits the links of a key's value, and the lenses that see the key.
+    pub(crate) fn for_each_link(&self, key: &[u8], visit: &mut dyn FnMut(&[u8], LinkUse)) {
+        if !self.has_links() {
+            return;
+        }
+        self.sights.of(key).for_each(|lens| visit(lens, LinkUse::Shows));
+        let object = self.table.get(super::hash(key), key).and_then(Entry::object);
+        if let Some(linking) = object.and_then(Object::linking) {
+            linking.for_each_link(visit);
+        }
+    }
+
+    /// Notes whether a lens sees a key.
+    pub(crate) fn note_sight(&mut self, key: &[u8], lens: &[u8], sees: bool) {
+        if sees { self.sights.add(key, lens) } else { self.sights.remove(key, lens) }
+    }
+
+    /// Changes the links of a key's value. Returns `None` if the key has no object.
+    pub(crate) fn change_links<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        change: impl FnOnce(&mut Object) -> R,
+    ) -> Option<R> {
+        // A running snapshot sees the entry first.
+        let object = self.get_mut(hash, key)?.object_mut()?;
+        let had_links = object.has_links();
+        let result = change(object);
+        let has_links = object.has_links();
+        self.links = self.links + usize::from(has_links) - usize::from(had_links);
+        Some(result)
+    }
+
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
@@ -271,6 +318,7 @@ impl Database {
         }
         self.scheduled.remove(hash, &entry);
         self.labels.remove(hash, &entry);
+        self.links -= usize::from(has_links(&entry));
         Some(entry)
     }
 
@@ -290,6 +338,8 @@ impl Database {
         self.deadlines = BTreeSet::new();
         self.scheduled.clear();
         self.labels = LabelIndex::default();
+        self.links = 0;
+        self.sights = Sights::default();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {
@@ -362,6 +412,10 @@ impl Database {
         }
         Some(slice)
     }
+}
+
+fn has_links(entry: &Entry) -> bool {
+    entry.object().is_some_and(Object::has_links)
 }
 
 fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {

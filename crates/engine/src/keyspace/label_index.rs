@@ -95,7 +95,7 @@ impl LabelIndex {
     }
 
     /// Adds the labels of a key.
-    pub(super) fn add_labels(&mut self, hash: u64, labels: &Labels) {
+    pub(crate) fn add_labels(&mut self, hash: u64, labels: &Labels) {
         for (name, value) in labels.iter() {
             if !self.labels.contains_key(name) {
                 self.labels.insert(name.into(), Values::default());
@@ -122,6 +122,11 @@ impl LabelIndex {
                 }
             }
         }
+    }
+
+    /// Returns the values that series have for a label, each once.
+    pub(crate) fn values<'i>(&'i self, name: &[u8]) -> impl Iterator<Item = &'i [u8]> {
+        self.labels.get(name).into_iter().flat_map(|values| values.keys().map(|value| &**value))
     }
 
     /// Finds the series that meet all conditions, of which there is at least one; a series with a label

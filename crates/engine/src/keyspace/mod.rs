@@ -12,6 +12,7 @@ pub(crate) mod label_index;
 mod reclaim;
 mod scheduled;
 mod shard;
+mod sights;
 mod slot;
 mod table;
 mod tally;

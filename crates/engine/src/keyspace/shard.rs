@@ -6,8 +6,10 @@ use super::database::Database;
 use super::databases::DATABASES;
 use super::tally::{PoolTotals, Tally};
 use crate::blocking::wait_queue::Waiting;
+use crate::blocking::waiter::Waiter;
 use crate::execute::noted::Noted;
 use crate::execute::watched_keys::{KeyWatch, Presence, Watch};
+use crate::value::links::LinkUse;
 use crate::watch::interest::Interest;
 use crate::watch::touched::Touched;
 use crate::watch::{Index, SharedQuery};
@@ -150,6 +152,14 @@ impl Shard {
         &mut self.waiting
     }
 
+    /// Claims the client that has waited longest for what is at a key. Keys with a deadline at or
+    /// before `expired_until_ms` have expired.
+    pub(crate) fn claim_waiting(&mut self, db: u8, key: &[u8], expired_until_ms: u64) -> Option<Arc<Waiter>> {
+        let entry = self.databases[db as usize].get(super::hash(key), key);
+        let entry = entry.filter(|entry| entry.deadline().is_none_or(|at| at > expired_until_ms));
+        self.waiting.claim(db, key, |waiter| waiter.can_take(entry))
+    }
+
     /// Whether changes of the shard's keys have subscribers.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
@@ -227,6 +237,16 @@ impl Shard {
     pub(crate) fn reaches_further(&self) -> bool {
         self.waiting.has_moves()
             || self.interest.as_ref().is_some_and(|interest| interest.queries.reaches_further())
+    }
+
+    /// Whether a value of any database links to other keys. O(databases).
+    pub(crate) fn has_links(&self) -> bool {
+        self.databases.iter().any(Database::has_links)
+    }
+
+    /// Visits the links of a key's values, in all databases.
+    pub(crate) fn for_each_link(&self, key: &[u8], mut visit: impl FnMut(&[u8], LinkUse)) {
+        self.databases.iter().for_each(|database| database.for_each_link(key, &mut visit));
     }
 
     /// Registers a transaction's watch on a key. Keys with a deadline at or before

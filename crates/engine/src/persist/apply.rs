@@ -4,14 +4,15 @@
 use tidemark_fault::{Fault, is_planted};
 
 use crate::engine::Engine;
+use crate::error::CommandError;
 use crate::execute::call::Call;
 use crate::execute::moment::Moment;
 use crate::execute::noted::Noted;
+use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
-use crate::persist::change::{Change, Changes};
+use crate::persist::change::{Change, Changes, points_of};
 use crate::persist::record::{Cursor, kind};
 use crate::watch::Scope;
-use crate::watch::touched::Touched;
 use crate::wire::reply::Reply;
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Record};
@@ -59,11 +60,36 @@ pub(crate) fn apply(
     scope: Option<&Scope>,
     scratch: &mut Reply,
 ) -> Result<(), ApplyError> {
+    if record.kind == kind::POINTS {
+        return apply_points(engine, record, scope).map_err(|error| error.in_record(record.lsn));
+    }
     let applied = match Changes::of(record) {
         Some(changes) => apply_changes(engine, record, scope, changes, scratch),
         None => apply_notice(engine, record),
     };
     applied.map_err(|error| error.in_record(record.lsn))
+}
+
+/// Applies a record of points; unlike [`Changes`], this copies none of them.
+fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> Result<(), ApplyError> {
+    let (db, mut runs) = points_of(record)?;
+    let mut noted = Vec::new();
+    let mut applied = Ok(());
+    while applied.is_ok()
+        && let Some(run) = runs.next_run()?
+    {
+        if scope.is_none_or(|scope| scope.contains(run.key)) {
+            applied = engine.replay_points(db, record.time_us, run, &mut noted).map_err(refused);
+        }
+    }
+    if !noted.is_empty() {
+        engine.emit_replayed(noted, Moment::of(record.lsn, record.time_us));
+    }
+    applied
+}
+
+fn refused(error: CommandError) -> ApplyError {
+    ApplyError::Refused { name: AddedPoints::command().name, answer: error.to_string() }
 }
 
 fn apply_changes(
@@ -110,12 +136,15 @@ pub(crate) fn apply_change(
         // A subscriber's position changes no key.
         Change::Acknowledged { .. } if scope.is_some() => Ok(()),
         Change::Acknowledged { args } => engine.apply_acknowledgement(&args),
+        Change::Points(points) => {
+            if scope.is_some_and(|scope| !scope.contains(points.key())) {
+                return Ok(());
+            }
+            engine.replay_points(points.db(), record.time_us, points.run(), noted).map_err(refused)
+        }
         Change::Expired { db, keys } => {
             for key in keys {
-                let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
-                shard.database_mut(db as usize).remove(crate::keyspace::hash(key), key);
-                shard.touch(db, key);
-                shard.note(db, key, &Touched::Everything, noted);
+                engine.replay_expiry(db, key, record.time_us, noted);
             }
             Ok(())
         }

@@ -3,7 +3,9 @@
 
 use crate::command::{self, Command, KeySpec, WriteReach, flags, key_uses_of};
 use crate::keyspace::{DATABASES, MAX_BYTES};
+use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
+use crate::persist::points::PointsDecoder;
 use crate::persist::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind};
 use tidemark_log::Record;
 
@@ -31,6 +33,8 @@ pub enum Change<'a> {
         /// The keys.
         keys: Vec<&'a [u8]>,
     },
+    /// Points were added to a series.
+    Points(AddedPoints),
 }
 
 impl Change<'_> {
@@ -38,6 +42,7 @@ impl Change<'_> {
     pub fn db(&self) -> u8 {
         match self {
             Change::Command { db, .. } | Change::Expired { db, .. } => *db,
+            Change::Points(points) => points.db(),
             Change::Acknowledged { .. } => 0,
         }
     }
@@ -48,7 +53,7 @@ impl Change<'_> {
             Change::Command { command, .. } => {
                 matches!(command.reach, WriteReach::OtherDatabase | WriteReach::Databases)
             }
-            Change::Expired { .. } | Change::Acknowledged { .. } => false,
+            Change::Expired { .. } | Change::Points(_) | Change::Acknowledged { .. } => false,
         }
     }
 
@@ -58,6 +63,7 @@ impl Change<'_> {
         match self {
             Change::Acknowledged { .. } => false,
             Change::Expired { keys, .. } => keys.iter().any(|key| is_wanted(key)),
+            Change::Points(points) => is_wanted(points.key()),
             Change::Command { command, args, .. } => {
                 if matches!(command.keys, KeySpec::All | KeySpec::Each) {
                     return true;
@@ -84,37 +90,71 @@ impl Change<'_> {
 /// The changes of one record, in order.
 #[derive(Debug, Clone)]
 pub struct Changes<'a> {
-    kind: u8,
-    cursor: Cursor<'a>,
+    form: Form<'a>,
     /// Whether all changes were read, or an error was returned.
     has_ended: bool,
+}
+
+/// What is left of a record.
+#[derive(Debug, Clone)]
+enum Form<'a> {
+    Command(Cursor<'a>),
+    Transaction(Cursor<'a>),
+    Expiry(Cursor<'a>),
+    Points {
+        db: u8,
+        runs: Box<PointsDecoder<'a>>,
+    },
+    /// Points whose database cannot be read.
+    Flawed(ApplyError),
 }
 
 impl<'a> Changes<'a> {
     /// Returns the changes of a record; `None` if it concerns watched reads rather than data, or
     /// has an unknown kind.
     pub fn of(record: &Record<'a>) -> Option<Changes<'a>> {
-        let (kind, cursor) = (record.kind, Cursor::new(record.payload));
-        match kind {
-            kind::COMMAND | kind::EXPIRY => Some(Changes { kind, cursor, has_ended: false }),
-            kind::TRANSACTION => Some(Changes { kind, has_ended: cursor.is_empty(), cursor }),
-            _ => None,
-        }
+        let cursor = Cursor::new(record.payload);
+        let is_empty = cursor.is_empty();
+        let (form, has_ended) = match record.kind {
+            kind::COMMAND => (Form::Command(cursor), false),
+            kind::EXPIRY => (Form::Expiry(cursor), false),
+            kind::TRANSACTION => (Form::Transaction(cursor), is_empty),
+            kind::POINTS => match points_of(record) {
+                Ok((db, runs)) => {
+                    let is_empty = runs.is_empty();
+                    (Form::Points { db, runs: Box::new(runs) }, is_empty)
+                }
+                Err(error) => (Form::Flawed(error), false),
+            },
+            _ => return None,
+        };
+        Some(Changes { form, has_ended })
     }
 
-    fn read(&mut self) -> Result<Change<'a>, ApplyError> {
-        match self.kind {
-            kind::TRANSACTION => {
-                let command = self.cursor.nested();
-                whole(
-                    &mut command.ok_or_else(|| self.cursor.malformed("a command is cut off"))?,
-                    read_command,
-                )
+    /// Reads the next change, and whether it is the last.
+    fn read(&mut self) -> Result<(Change<'a>, bool), ApplyError> {
+        match &mut self.form {
+            Form::Transaction(cursor) => {
+                let command = cursor.nested().ok_or_else(|| cursor.malformed("a command is cut off"));
+                Ok((whole(&mut command?, read_command)?, cursor.is_empty()))
             }
-            kind::EXPIRY => whole(&mut self.cursor, read_expiry),
-            _ => whole(&mut self.cursor, read_command),
+            Form::Expiry(cursor) => Ok((whole(cursor, read_expiry)?, true)),
+            Form::Command(cursor) => Ok((whole(cursor, read_command)?, true)),
+            Form::Points { db, runs } => {
+                let run = runs.next_run()?.expect("the last run ends the changes");
+                Ok((Change::Points(AddedPoints::of(*db, run)), runs.is_empty()))
+            }
+            Form::Flawed(error) => Err(error.clone()),
         }
     }
+}
+
+/// Returns the database of a record of points, and their decoder.
+pub(crate) fn points_of<'a>(record: &Record<'a>) -> Result<(u8, PointsDecoder<'a>), ApplyError> {
+    let mut cursor = Cursor::new(record.payload);
+    let db = cursor.u8().ok_or_else(|| cursor.malformed("the database is missing"))?;
+    check_database(&cursor, db)?;
+    Ok((db, PointsDecoder::new(cursor, record.time_us)))
 }
 
 impl<'a> Iterator for Changes<'a> {
@@ -125,9 +165,9 @@ impl<'a> Iterator for Changes<'a> {
         if self.has_ended {
             return None;
         }
-        let change = self.read();
-        self.has_ended = change.is_err() || self.cursor.is_empty();
-        Some(change)
+        let read = self.read();
+        self.has_ended = read.as_ref().map_or(true, |(_, is_last)| *is_last);
+        Some(read.map(|(change, _)| change))
     }
 }
 
@@ -188,6 +228,7 @@ pub(crate) fn check_database(cursor: &Cursor<'_>, db: u8) -> Result<(), ApplyErr
 mod tests {
     use super::*;
     use crate::command::find;
+    use crate::persist::added_points::EqualCommand;
     use crate::persist::record::{encode_acknowledgement, encode_command, put_bytes};
     use proptest::prelude::*;
     use tidemark_log::Lsn;
@@ -210,6 +251,13 @@ mod tests {
             Ok(Change::Command { db, args, .. }) => format!("{db} {}", text(&args)),
             Ok(Change::Expired { db, keys }) => format!("{db} expired {}", text(&keys)),
             Ok(Change::Acknowledged { args }) => format!("acknowledged {}", text(&args)),
+            Ok(Change::Points(points)) => {
+                let line = |(command, args): EqualCommand| {
+                    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+                    format!("{} {} {}", points.db(), command.name, text(&args))
+                };
+                points.commands().into_iter().map(line).collect::<Vec<_>>().join("; ")
+            }
             Err(error) => error.to_string(),
         });
         Some(lines.collect())

@@ -1,5 +1,6 @@
 //! Persistence of the whole state: records, snapshots, and a digest that compares states.
 
+pub(crate) mod added_points;
 pub(crate) mod apply;
 pub(crate) mod apply_error;
 pub(crate) mod blocks;
@@ -8,5 +9,6 @@ pub mod change;
 pub(crate) mod damage;
 pub(crate) mod digest;
 pub(crate) mod loader;
+pub(crate) mod points;
 pub mod record;
 pub(crate) mod snapshot;

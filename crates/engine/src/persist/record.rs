@@ -4,6 +4,7 @@
 //! command      db u8 │ id u16 │ number of arguments varint │ (length varint │ bytes)*
 //! transaction  (length of the command varint │ command)*
 //! expiry       db u8 │ (length varint │ key)*
+//! points       see `persist::points`
 //! watch        protocol u8 │ filter words varint │ (length varint │ word)* │ command that reads
 //! unwatch      LSN of the watch varint
 //! named        length varint │ name │ LSN of the watch varint │ number before its first varint
@@ -39,6 +40,8 @@ pub mod kind {
     /// Resumption of a dormant watched read after emissions that were derived from the log: see
     /// [`crate::watch`].
     pub const WAKE: u8 = 8;
+    /// Points that one command, or a run of commands, added to series.
+    pub const POINTS: u8 = 9;
 }
 
 /// The id of `EMITACK`, which moves a subscription's position and changes no key.

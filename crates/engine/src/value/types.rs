@@ -1,7 +1,7 @@
 //! The list of value types, from which [`Type`] and [`Object`] are made.
 
 use super::snapshot_form::SnapshotForm;
-use super::{Counter, Hash, InParts, Limit, List, Pool, Set, SortedSet, TimeSeries, TypedValue, Value};
+use super::{Counter, Hash, InParts, Lens, Limit, List, Pool, Set, SortedSet, TimeSeries, TypedValue, Value};
 use crate::persist::record::Cursor;
 
 /// Number of elements above which freeing a value is moved to another thread.
@@ -128,6 +128,8 @@ value_types! {
     Pool(Pool): "pool", 11, Pool::SNAPSHOT_FORM;
     /// A time series. Its name is that of Redis's module, which clients look for.
     Series(TimeSeries): "TSDB-TYPE", 12, TimeSeries::SNAPSHOT_FORM;
+    /// A series seen through transforms.
+    Lens(Lens): "lens", 13, SnapshotForm::Whole;
 }
 
 impl Type {

@@ -95,7 +95,7 @@ impl Engine {
         self.check_writable()?;
         let mut room = Room::NONE;
         self.make_room(RECORD_BYTES + past.filter_bytes(), &mut room)?;
-        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), now_us);
         if !query.is_dormant() {
             return Ok(Waking::Awake);
         }
@@ -138,7 +138,7 @@ impl Engine {
                 "the state from which the read watched since record {id} continues cannot be read"
             ))
         })?;
-        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), time_us);
         if query.is_dormant() {
             let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
             self.continue_from(&mut keys, &query, answer, continuation);

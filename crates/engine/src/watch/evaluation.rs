@@ -10,6 +10,7 @@ use tidemark_fault::{Fault, is_planted};
 
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
+use crate::execute::locking::Access;
 use crate::execute::moment::Moment;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
@@ -42,7 +43,7 @@ impl Engine {
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
         self.each_query(noted, Some(moment), |query, is_heard, spending| {
-            let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), moment.time_us);
+            let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), moment.time_us);
             self.emit_within(&mut keys, query, moment, is_heard, spending);
         });
     }
@@ -79,21 +80,24 @@ impl Engine {
     }
 
     /// Locks all shards that a query reads.
-    pub(super) fn keys_of(&self, reach: &Reach, db: u8, now_us: u64) -> Keys<'_> {
-        let locked = match reach {
-            Reach::One(index) => Locked::One(*index, self.keyspace().lock(*index)),
-            Reach::Several(shards) => self.lock_shards(shards.iter().copied()),
-            Reach::All => Locked::All(self.keyspace().lock_all()),
-        };
-        self.keys(locked, db, now_us)
+    pub(super) fn keys_of(&self, reach: &Reach, read: &Read, now_us: u64) -> Keys<'_> {
+        self.keys_for(reach, read, Access::Read, now_us)
     }
 
     /// Does the same as [`Engine::keys_of`], with the further locks that removing expired keys may
     /// need.
     pub(super) fn keys_to_expire(&self, reach: &Reach, read: &Read, now_us: u64) -> Keys<'_> {
-        let keys = self.keys_of(reach, read.db(), now_us);
-        let (locked, named) = (keys.into_locked(), read.keys());
-        self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
+        self.keys_for(reach, read, Access::Write, now_us)
+    }
+
+    fn keys_for(&self, reach: &Reach, read: &Read, access: Access, now_us: u64) -> Keys<'_> {
+        let locked = match reach {
+            Reach::One(index) => Locked::One(*index, self.keyspace().lock(*index)),
+            Reach::Several(shards) => self.lock_shards(shards.iter().copied()),
+            Reach::All => Locked::All(self.keyspace().lock_all()),
+        };
+        let locked = self.lock_reachable(locked, access, || read.keys().into_iter());
+        self.keys(locked, read.db(), now_us)
     }
 
     /// Evaluates a query unless the budget is spent; makes it dormant if it is, or if the answer

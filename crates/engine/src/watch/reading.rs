@@ -46,6 +46,11 @@ impl Read {
             ));
         }
         let borrowed: Borrowed<'_> = args.iter().map(|arg| &**arg).collect();
+        if command::depends_on_time(&borrowed) {
+            return Err(CommandError::text(
+                "ERR a read with a time relative to now cannot be watched: it changes without a write; give a number",
+            ));
+        }
         let sole_key = match command.keys.positions(&borrowed)[..] {
             [at] if !command.keys.concerns_all(&borrowed) => u8::try_from(at).unwrap_or(0),
             _ => 0,

@@ -30,6 +30,8 @@ pub(crate) enum Touched<'a> {
     Moves(&'a [Move]),
     /// Items of a list, or bytes of a string; the key as for `Elements`.
     Splice { of: Type, splice: Splice },
+    /// What a compacted series would get if its open bucket were over: only reads with `LATEST` see it.
+    OpenBucket,
 }
 
 /// Names among arguments: every `step`-th.

@@ -6,6 +6,7 @@
 //! The invariant: the recovered state is exactly the state after some record, and that record is
 //! not before the last one that was acknowledged as durable.
 
+use crate::points;
 use crate::support;
 use crate::support::START_US;
 use crate::support::commands::{Generator, Line, Random, Times};
@@ -66,7 +67,7 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
 /// Runs the workload until the log accepts no more. Returns the last record that was acknowledged
 /// as durable.
 fn live(engine: &Engine) -> Lsn {
-    let mut generator = Generator::new(3, Times::Near, START_US / 1000);
+    let mut generator = Generator::new(4, Times::Near, START_US / 1000);
     let mut dice = Random::new(17);
     let mut acknowledged = Lsn::ZERO;
     let mut now_us = START_US;
@@ -75,7 +76,13 @@ fn live(engine: &Engine) -> Lsn {
         generator.now_ms = now_us / 1000;
         let together = if dice.once_in(10) { 2 + dice.below(4) } else { 1 };
         let lines: Vec<_> = (0..together).map(|_| generator.line()).collect();
-        let lsn = run(engine, &lines, dice.below(3) as u8, now_us);
+        let lsn = if dice.once_in(6) {
+            let count = 1 + dice.below(30);
+            let lines: Vec<String> = (0..count).map(|at| point(&mut dice, at)).collect();
+            points::attempt(engine, now_us, &lines).and_then(|(_, lsn)| lsn)
+        } else {
+            run(engine, &lines, dice.below(3) as u8, now_us)
+        };
         if dice.once_in(8) {
             engine.expire_due(now_us, 10);
         }
@@ -95,6 +102,12 @@ fn live(engine: &Engine) -> Lsn {
         }
     }
     acknowledged
+}
+
+/// A point of one of a few series, which may not exist yet, at a time that may have passed.
+fn point(dice: &mut Random, at: u64) -> String {
+    let (key, time, value) = (dice.below(5), dice.below(50_000), dice.below(1000));
+    format!("TS.ADD points:{key} {} {value}.5 ON_DUPLICATE last", time + at)
 }
 
 /// Runs one command alone, or several as a transaction. Returns the record of the change, if there

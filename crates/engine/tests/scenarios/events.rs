@@ -409,6 +409,30 @@ fn limiters_publish_no_event_of_refused_requests() {
 }
 
 #[test]
+fn series_publish_the_events_of_their_rules_and_lenses() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("TS.CREATE a", "new a, ts.create a"),
+            ("TS.CREATE b", "new b, ts.create b"),
+            ("TS.CREATERULE a b AGGREGATION sum 10", "ts.createrule:src a, ts.createrule:dest b"),
+            ("TS.ADD a 1 1", "ts.add a"),
+            ("TS.MADD a 11 1 a 2 2", "ts.add:dest b, ts.add a, ts.add a"),
+            ("TS.APPEND a xxxxxxxx x", ""),
+            ("LENS.CREATE l a abs", "new l, lens.create l"),
+            ("LENS.COMPOSE m l l", "new m, lens.create m"),
+            ("LENS.CREATE l b", ""),
+            ("LENS.DROP l l", "lens.drop l"),
+            ("TS.DELETERULE a b", "ts.deleterule:src a, ts.deleterule:dest b"),
+            ("TS.DEL a 0 100", "ts.del a"),
+        ],
+    );
+}
+
+#[test]
 fn durable_changes_say_so() {
     let engine = support::engine();
     let listener = Listener::of(&engine, EventClasses::STRING);

@@ -4,10 +4,11 @@ use crate::support::{Client, START_US, engine, replayed};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 
 /// Returns an answer in wire form, in which a byte string `$text` also has its length.
-fn wire(answer: &str) -> String {
+pub(crate) fn wire(answer: &str) -> String {
     let with_length = |word: &str| match word.strip_prefix('$') {
         Some(text) if text != "-1" => format!("${} {text}", text.len()),
         _ => word.to_owned(),
@@ -19,7 +20,7 @@ fn wire(answer: &str) -> String {
 }
 
 /// Runs commands and compares the answers.
-fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
+pub(crate) fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
     for (line, answer) in dialogue {
         assert_eq!(Client::new(engine).run(line), wire(answer), "{line}");
     }
@@ -64,6 +65,20 @@ fn late_points_are_taken_and_second_points_follow_the_policy() {
             ("TS.GET k", "*2 :30 +3"),
             ("TS.ADD k 30 1e308 ON_DUPLICATE last", ":30"),
             ("TS.ADD k 30 1e308 ON_DUPLICATE sum", "-ERR TSDB: the sum of the two values is out of range"),
+        ],
+    );
+}
+
+#[test]
+fn the_first_point_of_an_increment_is_the_sum_of_nothing_and_the_amount() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.DECRBY k 0 TIMESTAMP 5", ":5"),
+            ("TS.GET k", "*2 :5 +0"),
+            ("TS.DECRBY n 2.5 TIMESTAMP 5", ":5"),
+            ("TS.GET n", "*2 :5 +-2.5"),
         ],
     );
 }
@@ -172,6 +187,72 @@ fn the_index_of_labels_follows_every_way_in_which_keys_come_move_and_go() {
         assert_eq!(found(filter), wire(answer), "after {line}");
     }
     assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_regular_expression_finds_series_by_whole_values_of_a_label() {
+    let engine = engine();
+    let too_large = "TS.QUERYINDEX room=~((a{100}){100}){100}";
+    expect(
+        &engine,
+        &[
+            ("TS.CREATE a LABELS room kitchen floor 1", "+OK"),
+            ("TS.CREATE b LABELS room hall floor 1", "+OK"),
+            ("TS.CREATE c LABELS floor 2", "+OK"),
+            ("TS.QUERYINDEX room=~k.*|hall", "*2 $a $b"),
+            ("TS.QUERYINDEX room=~kit", "*0"),
+            ("TS.QUERYINDEX floor=~[0-9] room!~h.*", "*2 $a $c"),
+            ("TS.QUERYINDEX floor=~. room=~(hall)?", "*2 $b $c"),
+            ("TS.QUERYLABELS VALUES room FILTER floor=~1", "*2 $hall $kitchen"),
+            ("TS.MGET FILTER room=~.+l", "*1 *3 $b *0 *0"),
+            ("TS.QUERYINDEX room=~.*", "-ERR TSDB: please provide at least one matcher"),
+            ("TS.QUERYINDEX room!~hall", "-ERR TSDB: please provide at least one matcher"),
+            ("TS.QUERYINDEX room=~h(", "-ERR TSDB: wrong regular expression in a filter: unclosed group"),
+            (
+                too_large,
+                "-ERR TSDB: wrong regular expression in a filter: compiled, it takes more than 1048576 bytes",
+            ),
+        ],
+    );
+    Client::new(&engine).run("DEL b");
+    expect(&engine, &[("TS.QUERYINDEX room=~.+", "*1 $a")]);
+}
+
+#[test]
+fn ends_of_ranges_may_be_relative_to_the_time_of_the_command() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD k 1767225000000 1 LABELS room hall", ":1767225000000"),
+            ("TS.ADD k 1767225590000 2", ":1767225590000"),
+            ("TS.RANGE k -5m now", "*1 *2 :1767225590000 +2"),
+            ("TS.RANGE k - -5m", "*1 *2 :1767225000000 +1"),
+            ("TS.REVRANGE k -1h30m + COUNT 1", "*1 *2 :1767225590000 +2"),
+            ("TS.RANGE k -5m now ALIGN start AGGREGATION sum 300000", "*1 *2 :1767225300000 +2"),
+            ("TS.MRANGE -10s now FILTER room=hall", "*1 *3 $k *0 *1 *2 :1767225590000 +2"),
+            ("TS.NRANGE 1 k -10s now", "*1 *2 :1767225590000 *1 +2"),
+            ("TS.RANGE k -5 +", "-ERR TSDB: wrong fromTimestamp"),
+            ("TS.RANGE k -5m5m +", "-ERR TSDB: wrong fromTimestamp"),
+            ("TS.RANGE k 0 -5x", "-ERR TSDB: wrong toTimestamp"),
+            ("TS.ADD s 1767225595 3 UNIT s LABELS room hall", ":1767225595"),
+            ("TS.RANGE s -10s now", "*1 *2 :1767225595 +3"),
+            (
+                "TS.MRANGE -10s now FILTER room=hall",
+                "-ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number",
+            ),
+            ("TS.DEL k -5m now", ":1"),
+            ("TS.RANGE k - +", "*1 *2 :1767225000000 +1"),
+        ],
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    let refusal =
+        "ERR a read with a time relative to now cannot be watched: it changes without a write; give a number";
+    for read in ["TS.RANGE k -5m +", "TS.MRANGE - now FILTER room=hall", "TS.NRANGE 1 k -5m +"] {
+        let words: Vec<&[u8]> = read.split(' ').map(str::as_bytes).collect();
+        let refused = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect_err("it is refused");
+        assert_eq!(refused.to_string(), refusal, "{read}");
+    }
 }
 
 #[test]

@@ -738,6 +738,16 @@ fn a_listener_is_notified_once_until_it_reads() {
     assert_eq!(take(), [(0, Lsn(1))]);
 }
 
+/// Returns the answers that a query's past emits from the whole log, as text.
+pub(crate) fn answers_of_past(engine: &Engine, subscribed: &Subscribed) -> Vec<String> {
+    let mut past = Past::new(engine.log(), &subscribed.query, 1 << 20);
+    let mut emitted = Vec::new();
+    support::for_each_record(engine, Lsn(1), |record| {
+        emitted.extend(past.apply(record).expect("the keys that the read names are enough"));
+    });
+    emitted.iter().map(|emission| shown(&emission.answer)).collect()
+}
+
 /// Replays a query's emissions within a memory limit. Returns their number, or the error.
 fn past_within(engine: &Engine, subscribed: &Subscribed, limit: usize) -> Result<u64, PastError> {
     let mut past = Past::new(engine.log(), &subscribed.query, limit);

@@ -77,6 +77,8 @@ pub struct Generator {
     announced: u64,
     /// Whether the bounds of ranges are members.
     lexical: bool,
+    /// Source and destination of the last rule of series.
+    rule: Option<[Vec<u8>; 2]>,
     /// Leases from earlier answers, the latest last.
     leases: VecDeque<u64>,
     /// Reservations from earlier answers, the latest last.
@@ -94,6 +96,7 @@ impl Generator {
             group: Group::String,
             announced: 0,
             lexical: false,
+            rule: None,
             leases: VecDeque::new(),
             reservations: VecDeque::new(),
         }
@@ -129,11 +132,19 @@ impl Generator {
         self.announced = 0;
         self.lexical = shape.row.name.contains("lex");
         let is_addition = shape.row.name == "counter.add";
+        let (makes_rule, ends_rule) = (shape.row.name == "ts.createrule", shape.row.name == "ts.deleterule");
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
         if is_addition && self.random.once_in(2) {
             // Adds units in doubt, as after a crash: without them there is nothing to settle.
             line.truncate(3);
             line.extend([b"DURABLE".to_vec(), b"DOUBT".to_vec(), self.units()]);
+        }
+        if makes_rule && let [_, source, destination, ..] = &line[..] {
+            self.rule = Some([source.clone(), destination.clone()]);
+        }
+        if ends_rule && let Some(rule) = self.rule.take() {
+            // Of two random keys, one is rarely compacted into the other.
+            line.splice(1.., rule);
         }
         if self.random.once_in(50) {
             self.spoil(&mut line, shape_name_len(&self.shapes[index]));
@@ -212,6 +223,7 @@ impl Generator {
                 self.amount(name)
             }
             _ if self.group == Group::Series => self.of_series(name),
+            _ if self.group == Group::Lens => self.of_lens(name),
             "epoch" => self.random.below(3).to_string().into(),
             "user" | "request" if self.group == Group::Pool => {
                 self.random.pick(&["u1", "u2", "u3", "u4"]).into()
@@ -261,6 +273,7 @@ impl Generator {
                     "limit",
                     "pool",
                     "tsdb-type",
+                    "lens",
                     "stream",
                 ])
                 .into(),
@@ -274,7 +287,7 @@ impl Generator {
 
     /// A key, mostly of the command's own type, sometimes of any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series", "lens"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -284,11 +297,28 @@ impl Generator {
             Group::Limit => 5,
             Group::Counter => 6,
             Group::Pool => 7,
-            Group::Series => 8,
-            _ => self.random.below(9) as usize,
+            Group::Series if self.random.once_in(8) => 9,
+            Group::Series | Group::Lens => 8,
+            _ => self.random.below(10) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(9) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(10) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
+    }
+
+    /// An argument of a command on lenses.
+    fn of_lens(&mut self, name: &str) -> Vec<u8> {
+        match name {
+            "name" | "lens" => format!("lens:{}", self.random.below(5)).into(),
+            "source" if self.random.once_in(4) => format!("lens:{}", self.random.below(5)).into(),
+            "source" => format!("series:{}", self.random.below(5)).into(),
+            "expression" => self.random.pick(&["x*2", "x+y", "abs(x)-1", "x/", "y"]).into(),
+            "aggregator" => self.random.pick(&["avg", "max", "sum", "quantile:0.5", "twa"]).into(),
+            "weight" => self.random.pick(&["0.5", "1", "0.05", "2"]).into(),
+            "factor" | "offset" | "lowest" | "highest" | "constant" => {
+                self.random.pick(&["2", "-3", "0.5", "100", "x"]).into()
+            }
+            _ => self.random.pick(&["5", "50", "1s", "20ms", "0", "-5"]).into(),
+        }
     }
 
     /// An argument of a command on series. Times are small, so that ranges, late points and second
@@ -331,6 +361,9 @@ impl Generator {
                 self.random.pick(&aggregators).into()
             }
             "reducer" => self.random.pick(&["avg", "sum", "max", "count", "last"]).into(),
+            // Two points, mostly at rising times.
+            "times" => [self.random.below(200), 100 + self.random.below(300)].map(u64::to_le_bytes).concat(),
+            "values" => [2.5, self.random.below(9) as f64].map(f64::to_le_bytes).concat(),
             "bucket-duration" => self.random.pick(&["1", "10", "50", "100", "0"]).into(),
             "bucket-timestamp" => self.random.pick(&["start", "mid", "end", "-", "x"]).into(),
             "count" => (1 + self.random.below(9)).to_string().into(),

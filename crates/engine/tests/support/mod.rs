@@ -125,6 +125,20 @@ pub(crate) fn execute_transaction<'e>(
     (shown(reply.bytes()), executed)
 }
 
+/// Runs commands on four threads; `line` returns that of a thread's step.
+pub(crate) fn run_on_threads(engine: &Engine, line: impl Fn(usize, usize) -> String + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let line = &line;
+            scope.spawn(move || {
+                for step in 0..120 {
+                    Client::new(engine).run(&line(thread, step));
+                }
+            });
+        }
+    });
+}
+
 /// Wire bytes as one line.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", " ").trim_end().to_owned()

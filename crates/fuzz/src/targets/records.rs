@@ -11,7 +11,7 @@ use tidemark_engine::{Engine, Protocol, Reply};
 use tidemark_log::{Lsn, Record};
 
 /// Kinds that the engine writes, and one unknown kind.
-const KINDS: u8 = 8;
+const KINDS: u8 = 9;
 
 pub(super) const TARGET: Target = Target {
     name: "records",

@@ -78,6 +78,16 @@ pub(super) const SCRIPTS: &[(&str, &str)] = &[
          POOL.DRAW q COUNT 5\nPOOL.RESERVE q 1 COUNT 2\nPOOL.CREATE j JSON {\"items\":[{\"id\":\"a\",\"weight\":1,\"quantity\":3}],\"mode\":\"per-unit\"}\n\
          POOL.DRAW j COUNT 2\nPOOL.EXPIRE q",
     ),
+    (
+        "time-series",
+        "TS.CREATE c RETENTION 1000 LABELS a b\nTS.CREATE r\nTS.ADD c 1 2.5\nTS.MADD c 2 3 c 3 nan d 1 1 d 2 -0 CREATE\n\
+         TS.ADD e 1700000000 0.1 ON_DUPLICATE sum UNIT s\nTS.ADD e 1700000000 0.2 ON_DUPLICATE sum\n\
+         TS.INCRBY d 1 TIMESTAMP 9\nTS.ADD c 10 1e300\n\
+         TS.APPEND f \\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x09\\x00\\x00\\x00\\x00\\x00\\x00\\x00 \
+         \\x01\\x00\\x00\\x00\\x00\\x00\\xf8\\x7f\\x00\\x00\\x00\\x00\\x00\\x00\\x34\\x40 LABELS a c\n\
+         TS.DEL c 1 2\nTS.ALTER d DUPLICATE_POLICY max\n\
+         TS.CREATERULE c r AGGREGATION sum 10\nTS.ADD c 30 1\nLENS.CREATE l c moving avg 5 / d ASOF 1m",
+    ),
     ("databases", "SET k v\nMOVE k 3\nSET k w\nSWAPDB 0 1\nFLUSHDB\nSET l w"),
 ];
 

@@ -203,7 +203,7 @@ impl Work for Ingesting {
         expect_all(&replayed(&log)?, self.points)?;
         let bytes = folder.used_bytes()? as f64 / self.points as f64;
         self.opened = Some((folder, log));
-        Ok(Findings { faults: None, bytes_per_point: Some(bytes) })
+        Ok(Findings { bytes_per_point: Some(bytes), ..Findings::default() })
     }
 
     fn release(&mut self) {

@@ -1,5 +1,6 @@
 //! Flags of the laboratory of series, after the original's configuration.
 
+use crate::target::Target;
 use clap::value_parser;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -47,6 +48,10 @@ pub struct TimeSeriesOptions {
     /// Passwords of an iteration that are compared
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=POINTS_MAX))]
     pub(super) auth_verifications: u64,
+    /// Server to ingest into, as HOST:PORT: adds the scenarios ingest/…, which replace the keys bench:series:…
+    #[arg(long, value_name = "HOST:PORT")]
+    #[serde(skip)]
+    pub(super) server: Option<Target>,
     /// Folder in which logs are written, each in a folder of its own that is removed [default: that for temporary files]
     #[arg(long, value_name = "FOLDER")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -93,6 +93,9 @@ impl Display for Measured {
         if let Some(bytes) = findings.bytes_per_point {
             write!(formatter, ", {bytes:.3} bytes a point")?;
         }
+        if let Some(server_ns) = findings.server_ns {
+            write!(formatter, ", {server_ns:.1} ns of the server's processor (best)")?;
+        }
         writeln!(formatter)?;
         if let Some(faults) = findings.faults {
             let FaultTally { injected, detected, refused, absorbed, repaired, restored } = faults;
@@ -149,6 +152,7 @@ impl Measured {
         figures.add("voluntary_switches", "count", used.voluntary_switches);
         figures.add("involuntary_switches", "count", used.involuntary_switches);
         figures.add("bytes_per_point", "B", self.findings.bytes_per_point);
+        figures.add("server_processor_time", "ns", self.findings.server_ns);
         if let Some(faults) = self.findings.faults {
             figures.add_counts([
                 ("faults_injected", faults.injected),

@@ -40,6 +40,8 @@ pub(super) struct Findings {
     pub(super) faults: Option<FaultTally>,
     /// Bytes of a point, in memory or in the log.
     pub(super) bytes_per_point: Option<f64>,
+    /// Processor time of the server, for an operation. Nanoseconds.
+    pub(super) server_ns: Option<f64>,
 }
 
 /// What a scenario was measured to cost.
@@ -125,6 +127,11 @@ impl Findings {
             self.faults.get_or_insert_default().add(more);
         }
         self.bytes_per_point = other.bytes_per_point.or(self.bytes_per_point);
+        // The lowest: what else the machine does adds to it.
+        self.server_ns = match (self.server_ns, other.server_ns) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
     }
 }
 

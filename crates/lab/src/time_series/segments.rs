@@ -95,7 +95,10 @@ impl Work for Ingesting {
     fn check(&mut self) -> anyhow::Result<Findings> {
         let series = self.series.as_ref().context("the series is made before")?;
         expect_all(series, self.points)?;
-        Ok(Findings { faults: None, bytes_per_point: Some(series.bytes() as f64 / self.points as f64) })
+        Ok(Findings {
+            bytes_per_point: Some(series.bytes() as f64 / self.points as f64),
+            ..Findings::default()
+        })
     }
 
     fn release(&mut self) {
@@ -154,7 +157,10 @@ impl Work for Querying {
 
     fn check(&mut self) -> anyhow::Result<Findings> {
         let series = self.series.as_ref().context("the series is made before")?;
-        Ok(Findings { faults: None, bytes_per_point: Some(series.bytes() as f64 / self.points as f64) })
+        Ok(Findings {
+            bytes_per_point: Some(series.bytes() as f64 / self.points as f64),
+            ..Findings::default()
+        })
     }
 
     fn release(&mut self) {

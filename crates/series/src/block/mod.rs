@@ -16,7 +16,7 @@ pub use place::{BlockSource, Place};
 pub use summary::Summary;
 
 use crate::BLOCK_POINTS;
-use crate::codec::{Hints, Integers, Reader, Values, Words, encode_integers, encode_values};
+use crate::codec::{Hints, Integers, Reader, Values, Words, encode_integers, encode_values, value_at};
 use crate::sample::{Kind, Sample, words_of_integers};
 use crate::unreadable::{Unreadable, UnreadableBlock, note};
 use place::Placed;
@@ -294,7 +294,12 @@ impl Block {
     pub(crate) fn get<V: Sample>(&self, time: i64) -> Option<V> {
         let times = self.times();
         let index = times.count_up_to(time).checked_sub(1)?;
-        (times.get(index) == time).then(|| V::from_bits(self.values().get(index)))
+        if times.get(index) != time {
+            return None;
+        }
+        let (_, values) = self.split().expect("a block is checked when it is read");
+        let bits = value_at(Reader::new(values), self.len(), index);
+        Some(V::from_bits(bits.expect("a block is checked when it is read")))
     }
 
     /// Writes the points to the front of `times` and `values`, and returns their number. O(n), no

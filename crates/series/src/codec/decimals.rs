@@ -44,6 +44,7 @@ pub(super) struct Decimals<'a> {
 
 impl<'a> Decimals<'a> {
     /// Takes `count` numbers; `None` if words are missing or the description is impossible. O(1).
+    #[inline]
     pub(super) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
         let head = from.word()?;
         let exponents = Exponents { e: (head & 0xff) as u8, f: (head >> 8 & 0xff) as u8 };

@@ -8,7 +8,8 @@
 //!
 //! All arithmetic wraps, in both directions, so every sequence of `i64` is read back as it was.
 
-use super::packing::{Packed, bit_length, pack};
+use super::line::{FRACTION_MAX, Line};
+use super::packing::{CHUNK, Packed, bit_length, pack};
 use super::positions::{self, Positions};
 use super::window::{Fit, unzigzag, zigzag};
 use super::words::{Reader, Words};
@@ -16,10 +17,7 @@ use crate::BLOCK_POINTS;
 
 /// Distance between the positions whose running sum is stored, so that one integer can be read
 /// without adding up all before it.
-const RESTART: usize = 128;
-
-/// Most fraction bits of a line's slope: enough to be off by less than 1 after 1,024 steps.
-const FRACTION_MAX: u32 = 20;
+const RESTART: usize = CHUNK;
 
 /// How an integer is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,79 +33,18 @@ enum Transform {
 
 impl Transform {
     fn of_code(code: u8) -> Option<Self> {
-        [Self::Line, Self::Delta, Self::DeltaOfDelta].into_iter().find(|shape| *shape as u8 == code)
+        match code {
+            0 => Some(Self::Line),
+            1 => Some(Self::Delta),
+            2 => Some(Self::DeltaOfDelta),
+            _ => None,
+        }
     }
 
     /// Number of integers at the start that have no prediction.
     fn unpredicted(self) -> usize {
         self as usize
     }
-}
-
-/// A line through the origin: `slope / 2^fraction` for each step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line {
-    slope: i64,
-    fraction: u32,
-}
-
-impl Line {
-    const FLAT: Self = Self { slope: 0, fraction: 0 };
-
-    /// Returns the line with the least squares of distances to `steps`; flat if it would overflow.
-    fn through(steps: &[i64]) -> Self {
-        let (last, intervals) = (steps[steps.len() - 1], steps.len() - 1);
-        let bits = bit_length(last.unsigned_abs());
-        // One bit more for a slope above that of the last step.
-        if intervals == 0 || bits > 61 {
-            return Self::FLAT;
-        }
-        let fraction = FRACTION_MAX.min(61 - bits);
-        let regular = steps[1].checked_mul(intervals as i64) == Some(last);
-        let slope = if regular {
-            steps[1] << fraction
-        } else {
-            (least_squares_slope(steps) * (1_i64 << fraction) as f64) as i64
-        };
-        let bounded = slope.unsigned_abs() <= (1 << 62) / intervals as u64;
-        if bounded { Self { slope, fraction } } else { Self::FLAT }
-    }
-
-    #[inline]
-    fn at(self, index: usize) -> i64 {
-        self.slope.wrapping_mul(index as i64) >> self.fraction
-    }
-
-    /// Returns how many of the first `count` positions have at most `height`, on a line that rises.
-    #[inline]
-    fn positions_up_to(self, height: i64, count: usize) -> usize {
-        debug_assert!(self.slope > 0 && count > 0, "slope {}, {count} positions", self.slope);
-        if height < 0 {
-            return 0;
-        }
-        if height >= self.at(count - 1) {
-            return count;
-        }
-        // `height` is below the line's end, which has at most 62 bits with its fraction.
-        let above = ((height + 1) << self.fraction).cast_unsigned();
-        above.div_ceil(self.slope.cast_unsigned()) as usize
-    }
-}
-
-/// Returns the slope of the line of which the squares of the distances to `steps` are least, up to
-/// rounding.
-fn least_squares_slope(steps: &[i64]) -> f64 {
-    const LANES: usize = 8;
-    let count = steps.len() as f64;
-    let middle = (count - 1.0) / 2.0;
-    // Several sums, so that an addition need not wait for the one before.
-    let mut sums = [0.0; LANES];
-    for (chunk, steps) in steps.chunks(LANES).enumerate() {
-        for (lane, (sum, step)) in sums.iter_mut().zip(steps).enumerate() {
-            *sum += ((chunk * LANES + lane) as f64 - middle) * *step as f64;
-        }
-    }
-    12.0 * sums.iter().sum::<f64>() / (count * (count * count - 1.0))
 }
 
 fn greatest_common_divisor(mut left: u64, mut right: u64) -> u64 {
@@ -309,6 +246,7 @@ pub(crate) struct Integers<'a> {
 impl<'a> Integers<'a> {
     /// Takes `count` integers; `None` if words are missing or the description is impossible. O(1); the
     /// rest is checked by [`Integers::is_well_formed`].
+    #[inline]
     pub(crate) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
         if count == 0 || count > BLOCK_POINTS {
             return None;
@@ -330,8 +268,10 @@ impl<'a> Integers<'a> {
             return None;
         }
         let packed = Packed::read(from, count, byte(8))?;
-        let positions = Positions::read(from, exception_count)?;
-        let exceptions = Packed::read(from, exception_count, byte(16))?;
+        let (positions, exceptions) = match exception_count {
+            0 => (Positions::NONE, Packed::NONE),
+            some => (Positions::read(from, some)?, Packed::read(from, some, byte(16))?),
+        };
         let restarts = Packed::read(from, Restarts::count(transform, count), byte(32))?;
         Some(Self {
             count,
@@ -382,23 +322,46 @@ impl<'a> Integers<'a> {
 
     /// Adds up the deltas since the restart before `index`.
     fn sum_of_deltas(&self, index: usize) -> i64 {
-        let restart = index / RESTART;
-        let start = if restart == 0 { 0 } else { unzigzag(self.restarts.get(restart - 1)) };
-        let deltas = restart * RESTART + 1..=index;
-        let mut sum = start.wrapping_add(self.base.wrapping_mul((index - restart * RESTART) as i64));
-        for position in deltas.clone() {
-            sum = sum.wrapping_add(self.packed.get(position).cast_signed());
-        }
-        // An exception's place among the packed integers is zero.
-        let exceptions = self.positions.count_before(*deltas.start())..self.positions.count_before(index + 1);
-        for exception in exceptions {
-            sum = sum.wrapping_add(unzigzag(self.exceptions.get(exception)));
+        let (restart, distance) = (index / RESTART, index % RESTART);
+        let start = index - distance;
+        let packed = self.packed.sum_of_chunk(restart, distance + 1).wrapping_sub(self.packed.get(start));
+        let of_bases = self.base.wrapping_mul(distance as i64);
+        let mut sum = self.sum_at_restart(restart).wrapping_add(of_bases).wrapping_add(packed.cast_signed());
+        if self.positions.len() > 0 {
+            // An exception's place among the packed integers is zero.
+            for exception in self.positions.count_before(start + 1)..self.positions.count_before(index + 1) {
+                sum = sum.wrapping_add(unzigzag(self.exceptions.get(exception)));
+            }
         }
         sum
     }
 
+    /// Returns the sum of the deltas up to a restart.
+    #[inline]
+    fn sum_at_restart(&self, restart: usize) -> i64 {
+        if restart == 0 { 0 } else { unzigzag(self.restarts.get(restart - 1)) }
+    }
+
+    /// Writes the deltas from a restart on, at least `count` of them, to `into`; the base is missing in
+    /// each, and the first is not the step to the restart.
+    #[inline]
+    fn unpack_deltas(&self, restart: usize, count: usize, into: &mut [u64; RESTART]) {
+        self.packed.unpack_chunk(restart, count, into);
+        if self.positions.len() > 0 {
+            let start = restart * RESTART;
+            for exception in self.positions.count_before(start)..self.positions.len() {
+                let position = self.positions.get(exception) - start;
+                if position >= count {
+                    break;
+                }
+                into[position] = unzigzag(self.exceptions.get(exception)).cast_unsigned();
+            }
+        }
+    }
+
     /// Returns how many integers are at most `value`, if they rise. O(1) for a line without
-    /// exceptions that fits exactly, else O(log n) for a line and O(n) for the rest.
+    /// exceptions that fits exactly, else O(log n) for a line, at most 128 additions for deltas, and
+    /// O(n) for the rest.
     pub(crate) fn count_up_to(&self, value: i64) -> usize {
         if value < self.first {
             return 0;
@@ -410,9 +373,37 @@ impl<'a> Integers<'a> {
         {
             return self.count_along_line(value);
         }
+        if self.transform == Transform::Delta {
+            return self.count_deltas_up_to(value);
+        }
         let mut integers = [0; BLOCK_POINTS];
         self.decode(&mut integers);
         integers[..self.count].partition_point(|integer| integer.cast_signed() <= value)
+    }
+
+    /// Adds up the deltas behind the last restart that is not above `value`, which is not below the
+    /// first integer.
+    fn count_deltas_up_to(&self, value: i64) -> usize {
+        let at_restart =
+            |restart: usize| self.first.wrapping_add(self.sum_at_restart(restart).wrapping_mul(self.divisor));
+        let (mut restart, mut above) = (0, Restarts::count(self.transform, self.count) + 1);
+        while restart + 1 < above {
+            let middle = usize::midpoint(restart, above);
+            if at_restart(middle) <= value { restart = middle } else { above = middle }
+        }
+        let start = restart * RESTART;
+        let count = RESTART.min(self.count - start);
+        let mut deltas = [0; RESTART];
+        self.unpack_deltas(restart, count, &mut deltas);
+        let mut integer = at_restart(restart);
+        for (index, delta) in deltas[..count].iter().enumerate().skip(1) {
+            let delta = self.base.wrapping_add(delta.cast_signed());
+            integer = integer.wrapping_add(delta.wrapping_mul(self.divisor));
+            if integer > value {
+                return start + index;
+            }
+        }
+        start + count
     }
 
     /// Narrows the search to the positions where the line is near `value`.

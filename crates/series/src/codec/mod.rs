@@ -1,11 +1,12 @@
 //! How the points of a block become words.
 //!
-//! `words` ◄─ `packing` ◄─ `positions` ◄─ `window` ◄─ `integers` ◄─ `decimals`, `split`,
+//! `words` ◄─ `packing` ◄─ `positions`, `line` ◄─ `window` ◄─ `integers` ◄─ `decimals`, `split`,
 //! `dictionary`, `runs` ◄─ `values`.
 
 mod decimals;
 mod dictionary;
 mod integers;
+mod line;
 mod packing;
 mod positions;
 mod runs;
@@ -15,5 +16,5 @@ mod window;
 mod words;
 
 pub(crate) use integers::{Integers, encode as encode_integers};
-pub(crate) use values::{Hints, Values, encode as encode_values};
+pub(crate) use values::{Hints, Values, encode as encode_values, value_at};
 pub(crate) use words::{Reader, Words};

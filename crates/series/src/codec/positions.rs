@@ -23,43 +23,44 @@ pub(super) fn encode(positions: &[u64], into: &mut Words) {
 
 /// Positions that [`encode`] wrote.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Positions<'a> {
-    packed: Packed<'a>,
-    count: usize,
-}
+pub(super) struct Positions<'a>(Packed<'a>);
 
 impl<'a> Positions<'a> {
+    /// No positions.
+    pub(super) const NONE: Self = Self(Packed::NONE);
+
     /// Takes `count` positions; `None` if words are missing. O(1).
+    #[inline]
     pub(super) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
-        Some(Self { packed: Packed::read(from, count, POSITION_BITS)?, count })
+        Packed::read(from, count, POSITION_BITS).map(Self)
     }
 
     /// Whether the positions rise and are below `end`. O(n).
     pub(super) fn are_well_formed(&self, end: usize) -> bool {
-        let rising = (1..self.count).all(|index| self.get(index - 1) < self.get(index));
-        rising && (self.count == 0 || self.get(self.count - 1) < end)
+        let rising = (1..self.len()).all(|index| self.get(index - 1) < self.get(index));
+        rising && (self.len() == 0 || self.get(self.len() - 1) < end)
     }
 
     /// Returns the number of positions.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.0.len()
     }
 
     /// Returns a position. O(1).
     #[inline]
     pub(super) fn get(&self, index: usize) -> usize {
-        self.packed.get(index) as usize
+        self.0.get(index) as usize
     }
 
     /// Returns the positions.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
-        (0..self.count).map(|index| self.get(index))
+        (0..self.len()).map(|index| self.get(index))
     }
 
     /// Returns how many positions are before `position`. O(log n).
     pub(super) fn count_before(&self, position: usize) -> usize {
-        let (mut low, mut high) = (0, self.count);
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = usize::midpoint(low, high);
             if self.get(middle) < position {
@@ -74,10 +75,10 @@ impl<'a> Positions<'a> {
     /// Returns which of the positions this is. O(log n).
     #[inline]
     pub(super) fn find(&self, position: usize) -> Option<usize> {
-        if self.count == 0 {
+        if self.len() == 0 {
             return None;
         }
         let index = self.count_before(position);
-        (index < self.count && self.get(index) == position).then_some(index)
+        (index < self.len() && self.get(index) == position).then_some(index)
     }
 }

@@ -135,6 +135,32 @@ fn encode_numbers(
     exponents
 }
 
+/// Takes what is before values without runs: their form, the runs, and the number of values.
+#[inline]
+fn read_head<'a>(from: &mut Reader<'a>, count: usize) -> Option<(Form, Option<Runs<'a>>, usize)> {
+    let head = from.word()?;
+    let form = Form::of_code((head & 0xff) as u8)?;
+    match (head >> 16) as usize {
+        0 => Some((form, None, count)),
+        runs => Some((form, Some(Runs::read(from, count, runs)?), runs)),
+    }
+}
+
+/// Returns the bits of the value at `index`, without reading what describes the others; `None` if
+/// words are missing or the description is impossible. O(1) for most forms, O(count) at worst.
+pub(crate) fn value_at(mut from: Reader<'_>, count: usize, index: usize) -> Option<u64> {
+    let (form, runs, flat_count) = read_head(&mut from, count)?;
+    let index = runs.map_or(index, |runs| runs.run_of(index));
+    Some(match form {
+        Form::Constant => from.word()?,
+        Form::Integers => Integers::read(&mut from, flat_count)?.get(index).cast_unsigned(),
+        Form::Decimals => Decimals::read(&mut from, flat_count)?.get(index),
+        Form::Split => Split::read(&mut from, flat_count)?.get(index),
+        Form::Dictionary => Dictionary::read(&mut from, flat_count)?.get(index),
+        Form::Raw => from.take(flat_count)?[index],
+    })
+}
+
 /// Values that [`encode`] wrote.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
@@ -162,11 +188,7 @@ impl<'a> Values<'a> {
         if count == 0 || count > BLOCK_POINTS {
             return None;
         }
-        let head = from.word()?;
-        let form = Form::of_code((head & 0xff) as u8)?;
-        let run_count = (head >> 16) as usize;
-        let runs = if run_count == 0 { None } else { Some(Runs::read(from, count, run_count)?) };
-        let flat_count = if runs.is_some() { run_count } else { count };
+        let (form, runs, flat_count) = read_head(from, count)?;
         let flat = match form {
             Form::Constant => Flat::Constant(from.word()?),
             Form::Integers => Flat::Integers(Integers::read(from, flat_count)?),
@@ -187,23 +209,6 @@ impl<'a> Values<'a> {
             _ => self.flat_count,
         };
         self.runs.is_none_or(|runs| runs.are_well_formed(self.count, flat_count))
-    }
-
-    /// Returns the bits of the value at `index`. O(log n) for most forms, O(n) at worst.
-    #[inline]
-    pub(crate) fn get(&self, index: usize) -> u64 {
-        let index = match &self.runs {
-            Some(runs) => runs.run_of(index),
-            None => index,
-        };
-        match &self.flat {
-            Flat::Constant(bits) => *bits,
-            Flat::Integers(integers) => integers.get(index).cast_unsigned(),
-            Flat::Decimals(decimals) => decimals.get(index),
-            Flat::Split(split) => split.get(index),
-            Flat::Dictionary(dictionary) => dictionary.get(index),
-            Flat::Raw(values) => values[index],
-        }
     }
 
     /// Writes the bits of all values to the front of `into`. O(count), no allocation.
@@ -248,7 +253,8 @@ mod tests {
         read.decode(&mut decoded);
         assert_eq!(&decoded[..values.len()], values);
         for (index, value) in values.iter().enumerate() {
-            assert_eq!(read.get(index), *value, "at {index}");
+            let found = value_at(Reader::new(&words), values.len(), index);
+            assert_eq!(found, Some(*value), "at {index}");
         }
     }
 
@@ -322,7 +328,8 @@ mod tests {
             {
                 read.decode(&mut [0; BLOCK_POINTS]);
                 for index in 0..values.len() {
-                    read.get(index);
+                    let found = value_at(Reader::new(&words), values.len(), index);
+                    prop_assert!(found.is_some());
                 }
             }
         }

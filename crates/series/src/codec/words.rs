@@ -49,11 +49,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the next word; `None` at the end.
+    #[inline]
     pub(crate) fn word(&mut self) -> Option<u64> {
-        self.take(1).map(|words| words[0])
+        let (word, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*word)
     }
 
     /// Takes `count` words; `None` if fewer are left.
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u64]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

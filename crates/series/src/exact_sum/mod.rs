@@ -23,7 +23,7 @@ pub(crate) struct Halves {
 }
 
 /// Number of sums that a processor can add to at the same time.
-const LANES: usize = 8;
+const LANES: usize = 4;
 
 impl Halves {
     /// Returns the exact sum of at most 1,024 numbers; `None` if two parts cannot hold it, or if a
@@ -31,65 +31,86 @@ impl Halves {
     ///
     /// With a largest magnitude below `2^(top + 1)`, the high parts are multiples of `2^(top - 41)`,
     /// and 1,024 of them add up to less than 2^53 times that. The low parts are at most `2^(top - 42)`,
-    /// so they add up exactly if they are multiples of `2^(top - 85)`, which is checked.
+    /// so they add up exactly if they are multiples of `2^(top - 85)`. Those of numbers from
+    /// `2^(top - 33)` on are, as such numbers have 52 bits behind their first; of others it is checked.
     pub(crate) fn of(numbers: &[f64]) -> Option<Self> {
         if numbers.len() > HALVES_MAX {
             return None;
         }
-        let largest = largest_magnitude(numbers);
+        let (smallest, largest) = magnitudes(numbers);
         let top = exponent(largest);
         if top > EXPONENT_MAX {
             return None;
         }
-        let splitter = 1.5 * power_of_two(top + 11);
         // All numbers are multiples of the lowest bit that a number can have.
-        let checker = 1.5 * power_of_two((top - 33).max(-1022));
+        let unit = power_of_two((top - 33).max(-1022));
+        if smallest < unit && !are_multiples(numbers, top, unit) {
+            return None;
+        }
         let (mut high, mut low) = ([0.0; LANES], [0.0; LANES]);
-        let mut is_rounded = [false; LANES];
-        let mut add = |lane: usize, number: f64| {
-            let upper = (number + splitter) - splitter;
-            let rest = number - upper;
-            high[lane] += upper;
-            low[lane] += rest;
-            // Also of what is not a number.
-            is_rounded[lane] |= !is_same((rest + checker) - checker, rest);
-        };
         let (chunks, rest) = numbers.as_chunks::<LANES>();
         for chunk in chunks {
-            for (lane, number) in chunk.iter().enumerate() {
-                add(lane, *number);
-            }
+            let upper = chunk.map(|number| upper_part(number, top));
+            high.iter_mut().zip(&upper).for_each(|(sum, upper)| *sum += upper);
+            low.iter_mut()
+                .zip(chunk.iter().zip(&upper))
+                .for_each(|(sum, (number, upper))| *sum += number - upper);
         }
         for (lane, number) in rest.iter().enumerate() {
-            add(lane, *number);
+            let upper = upper_part(*number, top);
+            high[lane] += upper;
+            low[lane] += number - upper;
         }
-        let is_exact = is_rounded == [false; LANES];
-        is_exact.then(|| Self { high: high.iter().sum(), low: low.iter().sum() })
+        let halves = Self {
+            high: folded(high, |left, right| left + right),
+            low: folded(low, |left, right| left + right),
+        };
+        // A NaN has no magnitude.
+        halves.high.is_finite().then_some(halves)
     }
 }
 
-#[expect(clippy::float_cmp, reason = "one number is the other after rounding, or it is not")]
-fn is_same(left: f64, right: f64) -> bool {
-    left == right
+/// Combines what the lanes have.
+#[inline]
+fn folded([first, second, third, fourth]: [f64; LANES], combine: impl Fn(f64, f64) -> f64) -> f64 {
+    combine(combine(first, third), combine(second, fourth))
 }
 
-/// Returns the largest magnitude, NaNs left out; zero if there are no others.
-fn largest_magnitude(numbers: &[f64]) -> f64 {
-    let mut largest = [0.0_f64; LANES];
-    let mut look = |lane: usize, number: f64| {
-        let magnitude = number.abs();
-        largest[lane] = if magnitude > largest[lane] { magnitude } else { largest[lane] };
+/// Returns the multiple of `2^(top - 41)` that is nearest to a number below `2^(top + 1)`.
+#[inline]
+fn upper_part(number: f64, top: i32) -> f64 {
+    let splitter = 1.5 * power_of_two(top + 11);
+    (number + splitter) - splitter
+}
+
+/// Whether the low parts of all numbers are multiples of `unit / 2^52`.
+fn are_multiples(numbers: &[f64], top: i32, unit: f64) -> bool {
+    let checker = 1.5 * unit;
+    // The bits of what is lost, of which a NaN has some.
+    let lost = |number: f64| {
+        let rest = number - upper_part(number, top);
+        (((rest + checker) - checker) - rest).to_bits()
     };
+    numbers.iter().fold(0, |all, number| all | lost(*number)) == 0
+}
+
+/// Returns the smallest and the largest magnitude, NaNs left out; infinity and zero without others.
+fn magnitudes(numbers: &[f64]) -> (f64, f64) {
+    // A NaN is neither smaller nor larger.
+    let smaller = |left: f64, right: f64| if right < left { right } else { left };
+    let larger = |left: f64, right: f64| if right > left { right } else { left };
+    let (mut smallest, mut largest) = ([f64::INFINITY; LANES], [0.0_f64; LANES]);
     let (chunks, rest) = numbers.as_chunks::<LANES>();
     for chunk in chunks {
-        for (lane, number) in chunk.iter().enumerate() {
-            look(lane, *number);
-        }
+        let magnitudes = chunk.map(f64::abs);
+        smallest = std::array::from_fn(|lane| smaller(smallest[lane], magnitudes[lane]));
+        largest = std::array::from_fn(|lane| larger(largest[lane], magnitudes[lane]));
     }
     for (lane, number) in rest.iter().enumerate() {
-        look(lane, *number);
+        smallest[lane] = smaller(smallest[lane], number.abs());
+        largest[lane] = larger(largest[lane], number.abs());
     }
-    largest.into_iter().fold(0.0, f64::max)
+    (folded(smallest, smaller), folded(largest, larger))
 }
 
 /// Returns the binary exponent of a number that is not negative; that of the lowest normal number for

@@ -48,7 +48,10 @@ impl<V: Sample> Series<V> {
     /// late points cost a lookup, and now and then a merge.
     #[inline]
     pub fn append(&mut self, time: i64, value: V) -> Result<Appended<V>, AppendError> {
-        self.append_with(time, value, self.options.duplicates)
+        if self.append_to_head(time, value) {
+            return Ok(Appended::Added);
+        }
+        self.append_slowly(time, value, self.options.duplicates)
     }
 
     /// Like [`Series::append`], with another policy for this point.
@@ -59,19 +62,16 @@ impl<V: Sample> Series<V> {
         value: V,
         duplicates: DuplicatePolicy,
     ) -> Result<Appended<V>, AppendError> {
-        // The point is behind all others, and the head has room: nothing else can apply.
-        if time > self.newest
-            && self.count > 0
-            && !self.head.is_full()
-            && self.options.ignore.is_none()
-            && self.options.retention == 0
-        {
-            self.head.push(time, value);
-            self.newest = time;
-            self.count += 1;
+        if self.append_to_head(time, value) {
             return Ok(Appended::Added);
         }
         self.append_slowly(time, value, duplicates)
+    }
+
+    /// Appends a point if nothing but the head changes by it.
+    #[inline]
+    fn append_to_head(&mut self, time: i64, value: V) -> bool {
+        time <= self.append_until && self.head.push_behind(time, value)
     }
 
     #[cold]
@@ -82,55 +82,77 @@ impl<V: Sample> Series<V> {
         value: V,
         duplicates: DuplicatePolicy,
     ) -> Result<Appended<V>, AppendError> {
-        if time < self.floor {
-            return Err(AppendError::TooOld { time, floor: self.floor });
+        let floor = self.floor();
+        if time < floor {
+            return Err(AppendError::TooOld { time, floor });
         }
-        if let Some(ignore) = self.options.ignore
-            && duplicates == DuplicatePolicy::Last
-            && time >= self.newest
-            && let Some(last) = self.find_last().map_err(|_| AppendError::Unreadable(time))?
-            && ignore.covers(last, time, value)
-        {
-            return Ok(Appended::Ignored(last.0));
+        let is_behind = self.is_empty() || time > self.newest();
+        if let Some(last) = self.ignored_for(time, value, duplicates)? {
+            return Ok(Appended::Ignored(last));
         }
-        if self.count == 0 || time > self.newest {
+        if is_behind {
             self.push(time, value);
             self.retain();
             return Ok(Appended::Added);
         }
         match self.layers().get(time).map_err(|_| AppendError::Unreadable(time))? {
             None => {
-                self.put(time, value)?;
-                self.count += 1;
+                self.put(time, value, true)?;
                 Ok(Appended::Added)
             }
             Some(old) => {
-                let is_number = !old.is_nan() && !value.is_nan();
-                let refused = if duplicates == DuplicatePolicy::Sum && is_number {
-                    AppendError::Overflow(time)
-                } else {
-                    AppendError::Duplicate(time)
-                };
-                let kept = duplicates.resolve(old, value).ok_or(refused)?;
+                let kept = resolve(time, old, value, duplicates)?;
                 if kept.to_bits() != old.to_bits() {
-                    self.put(time, kept)?;
+                    self.put(time, kept, false)?;
                 }
                 Ok(Appended::Replaced(old))
             }
         }
     }
 
+    /// Returns whether a point would be added, replace another or be ignored; changes nothing.
+    ///
+    /// # Errors
+    /// The error with which [`Series::append_with`] would refuse it.
+    pub fn check(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Result<(), AppendError> {
+        let floor = self.floor();
+        if time < floor {
+            return Err(AppendError::TooOld { time, floor });
+        }
+        if self.is_empty() || time > self.newest() || self.ignored_for(time, value, duplicates)?.is_some() {
+            return Ok(());
+        }
+        let old = self.layers().get(time).map_err(|_| AppendError::Unreadable(time))?;
+        old.map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ()))
+    }
+
+    /// Returns the time of the last point if a point is ignored because of it.
+    fn ignored_for(
+        &self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Option<i64>, AppendError> {
+        let Some(ignore) = self.options.ignore else { return Ok(None) };
+        if duplicates != DuplicatePolicy::Last || self.is_empty() || time < self.newest() {
+            return Ok(None);
+        }
+        let last = self.find_last().map_err(|_| AppendError::Unreadable(time))?;
+        Ok(last.filter(|last| ignore.covers(*last, time, value)).map(|last| last.0))
+    }
+
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
     /// is added if they do not. O(n), a copy of the columns.
     pub fn extend(&mut self, times: &[i64], values: &[V]) -> Result<(), AppendError> {
-        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        let Some(first) = times.first() else {
             return if values.is_empty() { Ok(()) } else { Err(AppendError::NotRising) };
         };
-        if times.len() != values.len() || !rise(times) || (self.count > 0 && *first <= self.newest) {
+        if times.len() != values.len() || !rise(times) || (!self.is_empty() && *first <= self.newest()) {
             return Err(AppendError::NotRising);
         }
-        if *first < self.floor {
-            return Err(AppendError::TooOld { time: *first, floor: self.floor });
+        let floor = self.floor();
+        if *first < floor {
+            return Err(AppendError::TooOld { time: *first, floor });
         }
         let (mut times, mut values) = (times, values);
         while !times.is_empty() {
@@ -140,9 +162,7 @@ impl<V: Sample> Series<V> {
             let room = (BLOCK_POINTS - self.head.len()).min(times.len());
             self.head.extend(&times[..room], &values[..room]);
             (times, values) = (&times[room..], &values[room..]);
-            self.count += room as u64;
         }
-        self.newest = *last;
         self.retain();
         Ok(())
     }
@@ -153,19 +173,25 @@ impl<V: Sample> Series<V> {
             self.close_head();
         }
         self.head.push(time, value);
-        self.newest = time;
-        self.count += 1;
     }
 
     /// Makes a piece of the head, which has points.
     fn close_head(&mut self) {
         let head = std::mem::replace(&mut self.head, Columns::with_room_for_a_block());
-        self.pieces.push_back(Piece::open(head));
+        self.settle(head);
+    }
+
+    /// Makes a piece of points behind all pieces that are in the head no more.
+    pub(super) fn settle(&mut self, points: Columns<V>) {
+        self.settled += points.len() as u64;
+        let piece = Piece::open(points);
+        self.newest_settled = piece.last;
+        self.pieces.push_back(piece);
         self.open_pieces += 1;
     }
 
     /// Puts a point at or before the newest: into the head, or among the late ones.
-    fn put(&mut self, time: i64, value: V) -> Result<(), AppendError> {
+    fn put(&mut self, time: i64, value: V, is_new: bool) -> Result<(), AppendError> {
         let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
         if behind_pieces {
             match self.head.get_mut(time) {
@@ -178,6 +204,7 @@ impl<V: Sample> Series<V> {
         if self.has_too_many_late() && self.merge_late().is_err() {
             return Err(AppendError::Unreadable(time));
         }
+        self.settled += u64::from(is_new);
         self.late.set(time, value);
         self.merge_late_if_many();
         Ok(())
@@ -190,8 +217,7 @@ impl<V: Sample> Series<V> {
             let (times, values) = (self.head.times(), self.head.values());
             rest.extend(&times[BLOCK_POINTS..], &values[BLOCK_POINTS..]);
             let full = Columns::from_parts(times[..BLOCK_POINTS].to_vec(), values[..BLOCK_POINTS].to_vec());
-            self.pieces.push_back(Piece::open(full));
-            self.open_pieces += 1;
+            self.settle(full);
             self.head = rest;
         }
     }
@@ -199,15 +225,37 @@ impl<V: Sample> Series<V> {
     /// Drops what is older than the retention allows. Amortised O(1): whole pieces go when their last
     /// point is too old, and single points only hide behind the floor until then.
     pub(super) fn retain(&mut self) {
-        if self.options.retention == 0 || self.count == 0 {
-            return;
-        }
-        let floor = self.newest.saturating_sub_unsigned(self.options.retention);
+        let floor = self.floor();
         if floor > self.floor {
             self.floor = floor;
             self.drop_below_floor();
         }
+        self.expect_appends();
     }
+
+    /// Computes up to which time points may be appended without a look at the options.
+    pub(super) fn expect_appends(&mut self) {
+        self.append_until = if self.options.ignore.is_some() {
+            i64::MIN
+        } else if self.options.retention > 0
+            && let Some(oldest) = self.pieces.front()
+        {
+            oldest.last.saturating_add_unsigned(self.options.retention)
+        } else {
+            i64::MAX
+        };
+    }
+}
+
+/// Returns the value that stays of two at the same time.
+fn resolve<V: Sample>(time: i64, old: V, value: V, duplicates: DuplicatePolicy) -> Result<V, AppendError> {
+    let is_number = !old.is_nan() && !value.is_nan();
+    let refused = if duplicates == DuplicatePolicy::Sum && is_number {
+        AppendError::Overflow(time)
+    } else {
+        AppendError::Duplicate(time)
+    };
+    duplicates.resolve(old, value).ok_or(refused)
 }
 
 /// Whether each time is behind the one before. Looks at all of them, which a processor does many at a

@@ -45,7 +45,7 @@ impl<V: Sample> Series<V> {
     /// Appends the head: what is in no part. O(points in the head and late).
     pub fn encode_head(&self, into: &mut Vec<u8>) {
         let (late_times, late_values) = self.late.range(i64::MIN..=i64::MAX);
-        into.extend_from_slice(&self.floor.to_le_bytes());
+        into.extend_from_slice(&self.floor().to_le_bytes());
         into.extend_from_slice(&(self.head.len() as u32).to_le_bytes());
         into.extend_from_slice(&(self.late.len() as u32).to_le_bytes());
         put_points(self.head.times(), self.head.values(), into);
@@ -141,13 +141,13 @@ impl<V: Sample> Series<V> {
             return None;
         }
         self.late = Late::of(late);
-        self.count = self.count_stored(i64::MIN..=i64::MAX).ok()?;
-        match self.find_at_or_before(i64::MAX).ok()? {
-            Some((newest, _)) => self.newest = newest,
-            // The retention keeps the newest point, so points never hide alone.
-            None if self.count > 0 => return None,
-            None => {}
+        self.settled = self.count_stored(i64::MIN..=i64::MAX).ok()? - self.head.len() as u64;
+        self.newest_settled = end.unwrap_or(i64::MIN);
+        // The retention keeps the newest point, so points never hide alone.
+        if !self.is_empty() && self.find_at_or_before(i64::MAX).ok()?.is_none() {
+            return None;
         }
+        self.expect_appends();
         Some(())
     }
 

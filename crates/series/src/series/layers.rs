@@ -50,7 +50,7 @@ pub(super) struct Layers<'a, V> {
 
 impl<V: Sample> Series<V> {
     pub(super) fn layers(&self) -> Layers<'_, V> {
-        Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor }
+        Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor() }
     }
 
     /// Reads the points in `range`, in runs of at most 1,024 and those that are late between them.

@@ -21,8 +21,8 @@ impl<V: Sample> Series<V> {
 
     pub(super) fn find_last(&self) -> Result<Option<(i64, V)>, Unreadable> {
         match self.head.last() {
-            Some(last) if last.0 == self.newest && last.0 >= self.floor => Ok(Some(last)),
-            _ => self.find_at_or_before(i64::MAX),
+            Some(last) => Ok(Some(last)),
+            None => self.find_at_or_before(i64::MAX),
         }
     }
 

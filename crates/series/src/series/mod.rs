@@ -79,14 +79,18 @@ pub struct Series<V> {
     pieces: VecDeque<Piece<V>>,
     head: Columns<V>,
     late: Late<V>,
-    /// Number of points, with those that hide behind the floor until their piece is dropped.
-    count: u64,
+    /// Number of points outside of the head, with those that hide behind the floor until their piece
+    /// is dropped.
+    settled: u64,
     /// Number of pieces that are not compressed.
     open_pieces: usize,
-    /// Time of the newest point; meaningless without points.
-    newest: i64,
-    /// Points before this time have been dropped, and stay so.
+    /// Time of the newest point outside of the head; `i64::MIN` without one.
+    newest_settled: i64,
+    /// Points before this time have been dropped, and stay so, even if the retention changes.
     floor: i64,
+    /// A point behind the head's last, up to this time, only goes to the head: no option applies to
+    /// it, and no piece becomes too old by it.
+    append_until: i64,
     hints: Hints,
 }
 
@@ -98,10 +102,11 @@ impl<V: Sample> Series<V> {
             pieces: VecDeque::new(),
             head: Columns::default(),
             late: Late::default(),
-            count: 0,
+            settled: 0,
             open_pieces: 0,
-            newest: 0,
+            newest_settled: i64::MIN,
             floor: i64::MIN,
+            append_until: i64::MIN,
             hints: Hints::default(),
         }
     }
@@ -114,26 +119,42 @@ impl<V: Sample> Series<V> {
     /// Changes what the series does with its points. A shorter retention drops points now; a longer
     /// one brings none back.
     pub fn set_options(&mut self, options: Options) {
+        self.floor = self.floor();
         self.options = options;
         self.retain();
     }
 
     /// Returns the number of points. O(1), or one block decoded if the retention hides a part of it.
     pub fn len(&self) -> u64 {
-        match self.floor.checked_sub(1) {
-            Some(hidden) => self.count - served(self.count_stored(i64::MIN..=hidden)),
-            None => self.count,
+        match self.floor().checked_sub(1) {
+            Some(hidden) => self.stored() - served(self.count_stored(i64::MIN..=hidden)),
+            None => self.stored(),
         }
     }
 
     /// Whether the series has no points.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.stored() == 0
+    }
+
+    /// Returns the number of points, with those that hide behind the floor.
+    fn stored(&self) -> u64 {
+        self.settled + self.head.len() as u64
+    }
+
+    /// Returns the time of the newest point; `i64::MIN` without points.
+    #[inline]
+    fn newest(&self) -> i64 {
+        self.head.last_time().unwrap_or(self.newest_settled)
     }
 
     /// Returns the time before which points have been dropped; `i64::MIN` if none have.
+    #[inline]
     pub fn floor(&self) -> i64 {
-        self.floor
+        if self.options.retention == 0 {
+            return self.floor;
+        }
+        self.floor.max(self.newest().saturating_sub_unsigned(self.options.retention))
     }
 
     /// Returns the memory that the points use, in bytes. O(pieces).

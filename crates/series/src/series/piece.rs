@@ -74,7 +74,7 @@ impl<V: Sample> Piece<V> {
             Body::Sealed(block) if block.has_points() => Ok(block.get(time)),
             Body::Sealed(block) if (self.first..=self.last).contains(&time) => Ok(block.fetch()?.get(time)),
             Body::Sealed(_) => Ok(None),
-            Body::Open(columns) => Ok(columns.get(time)),
+            Body::Open(columns) => Ok(columns.get_between(self.first, self.last, time)),
         }
     }
 

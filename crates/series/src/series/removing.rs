@@ -20,17 +20,19 @@ impl<V: Sample> Series<V> {
         if removed == 0 {
             return Ok(0);
         }
-        let hidden = self.floor.checked_sub(1).map(|last| i64::MIN..=last);
+        let hidden = self.floor().checked_sub(1).map(|last| i64::MIN..=last);
         self.bring_what_changes(&range)?;
         if let Some(hidden) = &hidden {
             self.bring_what_changes(hidden)?;
         }
+        self.floor = self.floor();
         self.remove_stored(range);
         // Otherwise points that hide behind the floor might be all that is left.
         if let Some(hidden) = hidden {
             self.remove_stored(hidden);
         }
         self.settle_newest();
+        self.retain();
         Ok(removed)
     }
 
@@ -53,9 +55,9 @@ impl<V: Sample> Series<V> {
 
     /// Removes points, also those that hide behind the floor. What it needs is in memory.
     fn remove_stored(&mut self, range: RangeInclusive<i64>) {
-        self.count -= self.count_stored(range.clone()).expect("the points are in memory");
+        let removed = self.count_stored(range.clone()).expect("the points are in memory");
         self.late.remove(range.clone());
-        self.head.remove(range.clone());
+        self.settled -= removed - self.head.remove(range.clone()) as u64;
         let from = self.pieces.partition_point(|piece| piece.last < *range.start());
         let to = self.pieces.partition_point(|piece| piece.first <= *range.end());
         let mut left = Vec::new();
@@ -72,18 +74,14 @@ impl<V: Sample> Series<V> {
 
     /// Finds the newest point after others have gone. Late points may not be behind all pieces.
     fn settle_newest(&mut self) {
-        let of_late = self.late.times().last().copied();
-        let of_head = self.head.last().map(|(last, _)| last);
-        let of_pieces = self.pieces.back().map(|piece| piece.last);
-        if let Some(newest) = of_late.max(of_head).max(of_pieces) {
-            self.newest = newest;
-        }
-        let end_of_pieces = self.pieces.back().map_or(i64::MIN, |piece| piece.last);
-        if self.pieces.is_empty() || self.newest > end_of_pieces {
-            let from = if self.pieces.is_empty() { i64::MIN } else { end_of_pieces + 1 };
+        let end_of_pieces = self.pieces.back().map(|piece| piece.last);
+        self.newest_settled = end_of_pieces.unwrap_or(i64::MIN);
+        // No time is behind `i64::MAX`.
+        if let Some(from) = end_of_pieces.map_or(Some(i64::MIN), |end| end.checked_add(1)) {
             let (times, values) = self.late.range(from..=i64::MAX);
             if !times.is_empty() {
                 let moved: Vec<(i64, V)> = times.iter().copied().zip(values.iter().copied()).collect();
+                self.settled -= moved.len() as u64;
                 for (time, value) in moved {
                     self.head.insert(time, value);
                 }
@@ -100,7 +98,7 @@ impl<V: Sample> Series<V> {
         let Some(last) = gone.checked_sub(1).map(|index| self.pieces[index].last) else { return };
         // With late points over a block that cannot be read, their number is unknown: they hide on.
         let Ok(Ok(dropped)) = guarded(|| self.count_stored(i64::MIN..=last)) else { return };
-        self.count -= dropped;
+        self.settled -= dropped;
         self.late.remove(i64::MIN..=last);
         for piece in self.pieces.drain(..gone) {
             self.open_pieces -= usize::from(matches!(piece.body, Body::Open(_)));

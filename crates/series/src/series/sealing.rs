@@ -100,8 +100,7 @@ impl<V: Sample> Series<V> {
         served(self.merge_late());
         if !self.head.is_empty() {
             let head = std::mem::take(&mut self.head);
-            self.pieces.push_back(Piece::open(head));
-            self.open_pieces += 1;
+            self.settle(head);
         }
         self.seal();
     }

@@ -54,6 +54,18 @@ impl<V: Sample> Snapshot<V> {
         served(self.layers().read(self.range.clone(), direction, reading));
     }
 
+    /// Reads the points that are in `range` too.
+    pub(crate) fn read_within(
+        &self,
+        range: RangeInclusive<i64>,
+        direction: Direction,
+        reading: &mut impl Reading<V>,
+    ) {
+        let from = *range.start().max(self.range.start());
+        let to = *range.end().min(self.range.end());
+        served(self.layers().read(from..=to, direction, reading));
+    }
+
     fn layers(&self) -> Layers<'_, V> {
         Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor }
     }

@@ -410,3 +410,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_piece_goes_as_soon_as_its_last_point_is_too_old() {
+    let mut series = Series::new(Options { retention: 1_500, ..Options::default() });
+    for time in 0..6_000_i64 {
+        assert_eq!(series.append(time, 0.5), Ok(Appended::Added));
+        assert_eq!(series.floor(), time - 1_500);
+        assert_eq!(series.len(), (time + 1).min(1_501) as u64);
+        assert!(series.describe()[0].last >= series.floor(), "at {time}");
+    }
+}
+
+#[test]
+fn options_that_change_hold_for_the_next_point() {
+    let mut series = Series::new(Options::default());
+    for time in 0..3 {
+        series.append(time, 1.0).unwrap();
+    }
+    let ignore = Some(Ignore { time: 10, value: 0.0 });
+    series.set_options(Options { ignore, duplicates: DuplicatePolicy::Last, ..Options::default() });
+    assert_eq!(series.append(3, 1.0), Ok(Appended::Ignored(2)));
+    series.set_options(Options { retention: 1, ..Options::default() });
+    assert_eq!(series.append(4, 1.0), Ok(Appended::Added));
+    assert_eq!((series.floor(), series.len()), (3, 1));
+    series.set_options(Options::default());
+    series.append(5, 1.0).unwrap();
+    assert_eq!((series.floor(), series.len()), (3, 2));
+}

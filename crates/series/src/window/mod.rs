@@ -4,7 +4,7 @@ mod accumulator;
 mod aggregation;
 mod buckets;
 
-pub use aggregation::Aggregation;
+pub use aggregation::{Aggregation, UnknownAggregation};
 pub use buckets::Buckets;
 
 use crate::block::Summary;

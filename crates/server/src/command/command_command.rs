@@ -183,6 +183,7 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
     match keys {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
         KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
+        KeySpec::TwoAndBesides => (1, 2, 1),
         KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } => (0, 0, 0),
     }
 }
@@ -208,6 +209,11 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
         (KeySpec::OneAndAny, [one, others @ ..]) => {
             write_range(reply, one, 1, 0, 1);
             others.iter().for_each(|key_use| write_unknown(reply, key_use));
+        }
+        (KeySpec::TwoAndBesides, [one, two, others]) => {
+            write_range(reply, one, 1, 0, 1);
+            write_range(reply, two, 2, 0, 1);
+            write_unknown(reply, others);
         }
         _ => debug_assert!(uses.is_empty(), "{row:?} has keys of another kind than uses"),
     }

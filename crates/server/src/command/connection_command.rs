@@ -43,7 +43,7 @@ pub(crate) fn run_in_transaction(
     cx: &Context<'_>,
 ) {
     run(session, which, command, args, cx);
-    wait::end(session, Unblock::Timeout, &cx.shared.engine);
+    wait::end(session, Unblock::Timeout, cx);
 }
 
 fn dispatch(

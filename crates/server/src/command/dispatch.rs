@@ -9,8 +9,10 @@ use crate::durability::loading::LOADING;
 use crate::events::invalidation;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
+use crate::net::pipelined_run::{RUN_COMMANDS, RunCommand};
 use crate::session::{Replies, Session, terms};
 use crate::wait;
+use smallvec::SmallVec;
 use tidemark_engine::command::{flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
@@ -70,6 +72,54 @@ fn run_where(
     if session.tracking.is_some() {
         invalidation::after_command(session, args, cx);
     }
+}
+
+/// Length of the name of `TS.ADD`, the only command with the flag [`flags::RUNS`].
+const RUN_NAME_BYTES: usize = 6;
+
+/// Returns the row of a command of `len` arguments that may be part of a run: see [`run_together`].
+#[inline]
+pub(crate) fn joining(
+    session: &Session,
+    name: &[u8],
+    len: usize,
+    cx: &Context<'_>,
+) -> Option<&'static Command> {
+    // Spares nearly all other commands the lookup.
+    if name.len() != RUN_NAME_BYTES {
+        return None;
+    }
+    let command =
+        command_table().find(name).filter(|command| command.is(flags::RUNS) && command.takes(len))?;
+    let is_free = session.is_plain() && session.tracking.is_none() && cx.shared.engine.is_loaded();
+    is_free.then_some(command)
+}
+
+/// Runs commands that are [`joining`] under the same locks, and writes their replies. Each waits for
+/// the one record of all. Returns `false`, with nothing done, if they must run one after the other:
+/// the log is full or has failed.
+pub(crate) fn run_together(session: &mut Session, commands: &[RunCommand<'_>], cx: &Context<'_>) -> bool {
+    let mark = session.outbox.reply.len();
+    let (db, now_us) = (session.db, cx.now_us);
+    let calls: SmallVec<[Call<'_>; RUN_COMMANDS]> =
+        commands.iter().map(|&(command, args)| Call { command, args, db, now_us }).collect();
+    let Some(executed) = cx.shared.engine.execute_run(&calls, &mut session.outbox.reply) else {
+        return false;
+    };
+    cx.counters.commands.add(calls.len() as u64);
+    session.last_command = calls[0].command.id;
+    finish(session, &executed, mark, false, || cx.shared.engine.log().appended(), cx);
+    if session.outbox.reply.was_refused() {
+        session.outbox.give_up(mark);
+        calls.iter().for_each(|_| session.outbox.reply.error_text(NO_MEMORY));
+    }
+    // Each reply is a line.
+    for line in session.outbox.reply.bytes()[mark..].split_inclusive(|byte| *byte == b'\n') {
+        if let [b'-', error @ ..] = line {
+            cx.shared.errors.count(error);
+        }
+    }
+    true
 }
 
 /// Runs a command that has passed all checks.

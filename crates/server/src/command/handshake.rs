@@ -8,10 +8,10 @@ use crate::events::invalidation;
 use crate::login_guard::Login;
 use crate::session::{Replies, Session};
 use crate::subscription::lifecycle;
-use crate::version::REDIS_VERSION;
+use crate::version::{REDIS_VERSION, TIME_SERIES_MODULE};
 use sha2::{Digest, Sha256};
 use tidemark_engine::command::parse;
-use tidemark_engine::{CommandError, Protocol};
+use tidemark_engine::{CommandError, Protocol, Reply};
 
 /// Name of the only user.
 const DEFAULT_USER: &[u8] = b"default";
@@ -195,6 +195,21 @@ fn describe_server(session: &mut Session) {
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");
+    reply.array(1);
+    describe_module(reply);
+}
+
+/// Writes which module of Redis is part of the server.
+fn describe_module(reply: &mut Reply) {
+    let (name, version) = TIME_SERIES_MODULE;
+    reply.map(4);
+    reply.bulk(b"name");
+    reply.bulk(name.as_bytes());
+    reply.bulk(b"ver");
+    reply.integer(version);
+    reply.bulk(b"path");
+    reply.bulk(b"");
+    reply.bulk(b"args");
     reply.array(0);
 }
 

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::net::client::flags;
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
+use crate::version::{REDIS_VERSION, TIDEMARK_VERSION, TIME_SERIES_MODULE};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
 use tidemark_engine::keyspace::{DATABASES, Exposure};
@@ -15,7 +15,7 @@ use tidemark_log::{Clock, Health};
 type Section = fn(&mut String, &Context<'_>);
 
 /// Sections with their names, in the order of output.
-const SECTIONS: [(&str, Section); 13] = [
+const SECTIONS: [(&str, Section); 14] = [
     ("server", server),
     ("clients", clients),
     ("memory", memory),
@@ -27,6 +27,7 @@ const SECTIONS: [(&str, Section); 13] = [
     ("sinks", sinks),
     ("cpu", cpu),
     ("errorstats", error_stats),
+    ("modules", modules),
     ("cluster", cluster),
     ("keyspace", keyspace),
 ];
@@ -78,6 +79,16 @@ fn server(text: &mut String, cx: &Context<'_>) {
     line(text, "executable", std::env::current_exe().unwrap_or_default().display());
     let file = config.config_file.as_deref().unwrap_or(std::path::Path::new(""));
     line(text, "config_file", file.display());
+}
+
+/// Modules of Redis whose commands are here: clients read from it which versions they may use.
+fn modules(text: &mut String, _: &Context<'_>) {
+    let (name, version) = TIME_SERIES_MODULE;
+    line(
+        text,
+        "module",
+        format_args!("name={name},ver={version},api=1,filters=0,usedby=[],using=[],options=[]"),
+    );
 }
 
 fn clients(text: &mut String, cx: &Context<'_>) {

@@ -18,6 +18,7 @@ pub(crate) mod offload;
 pub(crate) mod offload_queue;
 pub(crate) mod outbox;
 pub(crate) mod pause;
+pub(crate) mod pipelined_run;
 pub(crate) mod socket;
 pub(crate) mod time_slice;
 pub(crate) mod timers;

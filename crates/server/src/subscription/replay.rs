@@ -214,10 +214,11 @@ impl Replay<'_> {
         loop {
             // Opened before the snapshot is read: pins the log after the snapshot.
             let tail = self.log().tail(from)?;
-            if let Some(lsn) = base {
-                self.load(&mut past, &self.snapshots().open(lsn)?)?;
-            }
-            match self.follow(&mut past, tail) {
+            let loaded = match base {
+                Some(lsn) => self.load(&mut past, &self.snapshots().open(lsn)?),
+                None => Ok(()),
+            };
+            match loaded.and_then(|()| self.follow(&mut past, tail)) {
                 Err(Stop::Past(PastError::Widened)) => past = self.widened(past, from)?,
                 result => return result,
             }

@@ -113,7 +113,10 @@ fn hello_chooses_the_protocol() {
     }
     assert_eq!(client.line(), "$7");
     assert_eq!(client.line(), "modules");
-    assert_eq!(client.line(), "*0");
+    client.expect(
+        "*1\r\n%4\r\n$4\r\nname\r\n$10\r\ntimeseries\r\n$3\r\nver\r\n:81000\r\n$4\r\npath\r\n$0\r\n\r\n$4\r\n\
+         args\r\n*0\r\n",
+    );
     client.ask("GET missing", "_\r\n");
     client.ask("CLIENT GETNAME", "$2\r\nme\r\n");
     client.ask("HELLO 4", "-NOPROTO unsupported protocol version\r\n");

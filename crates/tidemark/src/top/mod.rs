@@ -1,15 +1,17 @@
 //! `tidemark top`: shows what a server is doing, continuously.
 //!
 //! ```text
-//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► stdout, or screen
+//! source (a connection) ─► counters, pools, series: reading ─► text, json ─► view ─► stdout, or screen
 //!                                                 signals and keys (screen) ─┘
 //! ```
 
 mod answer;
 mod counters;
 mod line;
+mod listing;
 mod pools;
 mod screen;
+mod series;
 mod source;
 mod view;
 
@@ -30,6 +32,8 @@ enum Subject {
     /// How prize pools are drawn from, what is left in them, and whether the draws are as the odds
     /// say
     Pools(pools::PoolsArgs),
+    /// Which time series have the most points, get the most, and take the most memory
+    Series(series::SeriesArgs),
 }
 
 /// Shows the subject.
@@ -37,5 +41,6 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     match args.subject {
         Subject::Counters(args) => counters::run(&args),
         Subject::Pools(args) => pools::run(&args),
+        Subject::Series(args) => series::run(&args),
     }
 }

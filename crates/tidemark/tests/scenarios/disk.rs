@@ -64,9 +64,10 @@ impl SmallDisk {
         Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside).join(name)
     }
 
-    /// Uses up all remaining space.
+    /// Uses up all remaining space, more each time it is called.
     fn fill(&self) {
-        let mut filler = File::create(self.path("filler")).expect("a file");
+        let path = self.path("filler");
+        let mut filler = File::options().create(true).append(true).open(path).expect("a file");
         let mut block = vec![1; 1 << 20];
         while !block.is_empty() {
             // A short write leaves less than a block; the rest is filled in smaller pieces.
@@ -120,9 +121,14 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Writes until the disk is full; returns the server's error.
-    fn write_until_refused(&mut self, client: &mut Client) -> String {
-        for _ in 0..10_000 {
+    /// Fills the disk and writes until that is refused; returns the server's error. A segment that
+    /// the server removes after the disk was filled can be enough space for ever, because the server
+    /// takes snapshots to shorten its log; so the disk is filled again from time to time.
+    fn write_until_refused(&mut self, disk: &SmallDisk, client: &mut Client) -> String {
+        for number in 0..10_000 {
+            if number % 1000 == 0 {
+                disk.fill();
+            }
             let key = format!("key:{}", self.next as usize % KEYS);
             match client.call(&["SET", &key, &value(self.next)]).expect("an answer") {
                 Answer::Error(text) => return text,
@@ -192,8 +198,7 @@ fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
     let mut client = server.client();
     let mut ledger = Ledger::default();
     for cycle in 1..=cycles {
-        disk.fill();
-        let refusal = ledger.write_until_refused(&mut client);
+        let refusal = ledger.write_until_refused(&disk, &mut client);
         assert!(refusal.starts_with("MISCONF Tidemark refuses changes"), "{refusal}");
         assert!(refusal.contains("free space"), "the refusal says what to do: {refusal}");
         for _ in 0..10 {

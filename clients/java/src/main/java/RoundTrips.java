@@ -9,6 +9,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisPooled;
 import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.Response;
@@ -17,6 +18,10 @@ import redis.clients.jedis.args.ListDirection;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
 import redis.clients.jedis.resps.ScanResult;
+import redis.clients.jedis.timeseries.AggregationType;
+import redis.clients.jedis.timeseries.TSCreateParams;
+import redis.clients.jedis.timeseries.TSElement;
+import redis.clients.jedis.timeseries.TSRangeParams;
 
 /**
  * Every type of value with Jedis. Empties database 15 first.
@@ -77,6 +82,20 @@ public final class RoundTrips {
         check(client.zincrby("board", 10, "bob"), 19.0);
         check(client.zrange("board", 0, -1), List.of("ada", "bob"));
         check(client.zscore("board", "ada"), 12.5);
+    }
+
+    private static void timeSeries(Jedis client) {
+        String key = "temperature:hall";
+        try (JedisPooled series = new JedisPooled(url)) {
+            check(series.tsCreate(key, TSCreateParams.createParams().label("kind", "temperature")), "OK");
+            check(series.tsAdd(key, 1000, 20.5), 1000L);
+            check(series.tsMAdd(Map.entry(key, new TSElement(2000, 21.5)), Map.entry(key, new TSElement(61000, 19))),
+                    List.of(2000L, 61000L));
+            check(series.tsGet(key), new TSElement(61000, 19));
+            check(series.tsRange(key, TSRangeParams.rangeParams().aggregation(AggregationType.AVG, 60_000)),
+                    List.of(new TSElement(0, 21), new TSElement(60_000, 19)));
+            check(series.tsQueryIndex("kind=~temp.*"), List.of(key));
+        }
     }
 
     private static void aTransactionFailsWhenAWatchedKeyHasChanged(Jedis client) {
@@ -160,6 +179,7 @@ public final class RoundTrips {
         examples.put("a blocking pop waits for a push", RoundTrips::aBlockingPopWaitsForAPush);
         examples.put("sets", RoundTrips::sets);
         examples.put("sorted sets", RoundTrips::sortedSets);
+        examples.put("time series", RoundTrips::timeSeries);
         examples.put("a late transaction fails", RoundTrips::aTransactionFailsWhenAWatchedKeyHasChanged);
         examples.put("a pipeline answers in order", RoundTrips::aPipelineAnswersInOrder);
         examples.put("a scan finds every key", RoundTrips::aScanFindsEveryKey);

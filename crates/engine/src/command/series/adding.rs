@@ -1,84 +1,200 @@
 //! Adding points, and removing them.
 
+use super::clock::Clock;
+use super::compaction;
 use super::creating::{put, series};
+use super::errors;
 use super::options::{Also, Options};
-use super::{errors, points};
-use crate::command::parse::{self, canonical_integer};
+use super::points::{self, GivenTime};
+use crate::command::parse::{self, canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::value::{TimeSeries, Unit};
-use tidemark_series::{AppendError, Appended, DuplicatePolicy, guarded};
+use crate::persist::points::PointsRun;
+use crate::value::{Definition, TimeSeries};
+use tidemark_series::{Appended, DuplicatePolicy, guarded};
 
-/// Returns the time that a client is answered with.
-fn answered(appended: Result<Appended<f64>, AppendError>, time: i64) -> Result<i64, CommandError> {
-    match appended.map_err(errors::refused)? {
-        Appended::Added | Appended::Replaced(_) => Ok(time),
-        Appended::Ignored(last) => Ok(last),
-    }
+/// Event of points that are added.
+const ADDED: &str = "ts.add";
+
+/// What becomes of a point by one command.
+#[derive(Debug, Clone, Copy)]
+struct NewPoint {
+    time: GivenTime,
+    value: f64,
+    policy: Option<DuplicatePolicy>,
 }
 
-/// Whether a point leaves the series as it was.
-fn is_unchanged(appended: &Result<Appended<f64>, AppendError>) -> bool {
-    matches!(appended, Err(_) | Ok(Appended::Ignored(_)))
-}
-
-/// Returns the unit of a series; `None` if the key does not exist.
-fn unit_of(keys: &Keys<'_>, key: &[u8]) -> Result<Option<Unit>, CommandError> {
-    let series = keys.read::<TimeSeries>(key).map_err(|_| errors::NOT_A_SERIES)?;
-    Ok(series.map(|series| series.definition().unit))
-}
-
-/// Adds a point to an existing series and reports the change.
+/// Adds a point to a series, reports the change and collects the point for the log. Returns the time
+/// with which the client is answered; `None` if the key does not exist. Every point of a client and of
+/// the log takes this path or that of [`extend`].
+#[inline]
 fn append(
     keys: &mut Keys<'_>,
     key: &[u8],
-    time: i64,
-    value: f64,
-    policy: Option<DuplicatePolicy>,
+    point: NewPoint,
     event: &'static str,
-) -> Result<i64, CommandError> {
-    let appended = keys.update(key, |series: &mut TimeSeries| series.append(time, value, policy))?;
-    let appended = appended.ok_or(errors::NO_SERIES)?;
-    if !is_unchanged(&appended) {
+) -> Result<Option<i64>, CommandError> {
+    let NewPoint { time, value, policy } = point;
+    let now_us = keys.now_us();
+    let Some(series) = keys.series_mut(key)? else { return Ok(None) };
+    let time = time.in_unit(series.definition().unit, now_us);
+    let has_rules = series.has_rules();
+    let appended = if has_rules {
+        compaction::append(keys, key, (time, value), policy, Some(event))?
+    } else {
+        series.append(time, value, policy)
+    };
+    if let Appended::Ignored(last) = appended.map_err(errors::refused)? {
+        return Ok(Some(last));
+    }
+    keys.note_point(key, policy, time, value);
+    if !has_rules {
         keys.changed(key, event);
     }
-    answered(appended, time)
+    Ok(Some(time))
+}
+
+/// Adds points to a series one by one, and reports each to the series that it is compacted into. Calls
+/// `added` with each that was not ignored.
+fn append_each(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    points: impl Iterator<Item = (i64, f64)>,
+    policy: Option<DuplicatePolicy>,
+    mut added: impl FnMut(&mut Keys<'_>, i64, f64),
+) -> Result<(), CommandError> {
+    for (time, value) in points {
+        let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
+        let appended = if series.has_rules() {
+            compaction::append(keys, key, (time, value), policy, None)?
+        } else {
+            series.append(time, value, policy)
+        };
+        if !matches!(appended.map_err(errors::refused)?, Appended::Ignored(_)) {
+            added(keys, time, value);
+        }
+    }
+    Ok(())
+}
+
+/// Adds points at rising times to a series, reports the change and collects the points for the log.
+/// Returns how many were added or have replaced others.
+///
+/// # Errors
+/// The series refuses a point: then it takes none.
+fn extend(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    times: &[i64],
+    values: &[f64],
+    policy: Option<DuplicatePolicy>,
+) -> Result<usize, CommandError> {
+    let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
+    if !series.has_rules() && series.extend(times, values) {
+        keys.note_points(key, policy, times, values);
+        keys.changed(key, ADDED);
+        return Ok(times.len());
+    }
+    for (at, (time, value)) in times.iter().zip(values).enumerate() {
+        series.check(*time, *value, policy).map_err(|error| errors::refused_at(at, *time, error))?;
+    }
+    let mut added = 0;
+    let points = times.iter().copied().zip(values.iter().copied());
+    let appended = append_each(keys, key, points, policy, |keys, time, value| {
+        added += 1;
+        keys.note_point(key, policy, time, value);
+    });
+    appended.expect("points that were checked are taken");
+    if added > 0 {
+        keys.changed(key, ADDED);
+    }
+    Ok(added)
+}
+
+/// Creates a series, to which the caller adds points.
+fn create(keys: &mut Keys<'_>, key: &[u8], definition: Definition) {
+    keys.note_created(key, &definition);
+    put(keys, key, TimeSeries::new(definition));
+}
+
+/// Adds the first point of a new series.
+fn append_first(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    definition: Definition,
+    point: NewPoint,
+    event: &'static str,
+) -> i64 {
+    create(keys, key, definition);
+    // No policy: there is no point that it could concern.
+    let first = append(keys, key, NewPoint { policy: None, ..point }, event);
+    first.ok().flatten().expect("a series without points takes any")
+}
+
+/// Adds the points of a record, as when they first came.
+///
+/// # Errors
+/// They cannot have come like this.
+pub(crate) fn replay(keys: &mut Keys<'_>, run: PointsRun<'_>) -> Result<(), CommandError> {
+    let PointsRun { key, definition, policy, times, values } = run;
+    if let Some(definition) = definition {
+        put(keys, key, TimeSeries::new(definition));
+    }
+    if let ([time], [value]) = (times, values) {
+        let point = NewPoint { time: GivenTime::At(*time), value: *value, policy };
+        return append(keys, key, point, ADDED)?.map(|_| ()).ok_or(errors::NO_SERIES);
+    }
+    let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
+    if series.has_rules() || !series.extend(times, values) {
+        let points = times.iter().copied().zip(values.iter().copied());
+        append_each(keys, key, points, policy, |_, _, _| ())?;
+    }
+    keys.changed(key, ADDED);
+    Ok(())
 }
 
 pub(super) fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
     let value = points::value(args[3])?;
-    points::check_time(args[2])?;
-    let unit = unit_of(ctx.keys, key)?;
-    let options = Options::parse(args, 4, Also::OnDuplicate)?;
-    let policy = options.on_duplicate;
-    let time = match unit {
-        Some(unit) => {
-            let time = points::time(args[2], unit, ctx.keys.now_us())?;
-            append(ctx.keys, key, time, value, policy, "ts.add")?
-        }
-        None => {
-            let definition = options.definition();
-            let time = points::time(args[2], definition.unit, ctx.keys.now_us())?;
-            let mut series = TimeSeries::new(definition);
-            series.append(time, value, None).expect("a series without points takes any");
-            put(ctx.keys, key, series);
-            ctx.keys.changed(key, "ts.add");
-            time
-        }
-    };
+    let time = GivenTime::parse(args[2])?;
+    let mut options = None;
+    if args.len() > 4 {
+        check_type(ctx.keys, key)?;
+        options = Some(Options::parse(args, 4, Also::OnDuplicate)?);
+    }
+    let policy = options.as_ref().and_then(|options| options.on_duplicate);
+    let point = NewPoint { time, value, policy };
+    let added = append(ctx.keys, key, point, ADDED).map_err(not_a_series)?;
+    let time = added.unwrap_or_else(|| {
+        let definition = options.unwrap_or_default().definition();
+        append_first(ctx.keys, key, definition, point, ADDED)
+    });
     ctx.reply.integer(time);
     Ok(())
 }
 
+/// Checks that a key holds a series or nothing.
+fn check_type(keys: &Keys<'_>, key: &[u8]) -> Result<(), CommandError> {
+    keys.read::<TimeSeries>(key).map(|_| ()).map_err(not_a_series)
+}
+
+/// The error of commands that add points to a key of another type.
+fn not_a_series(error: CommandError) -> CommandError {
+    if matches!(error, CommandError::WrongType) { errors::NOT_A_SERIES } else { error }
+}
+
+/// `TS.MADD key time value … [CREATE]`. The arguments before `CREATE` come in threes, so no other
+/// word can be meant by it: with one more, this command was always refused.
 pub(super) fn add_many(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (triples, rest) = args[1..].as_chunks::<3>();
-    if !rest.is_empty() {
-        return Err(errors::arity(args));
-    }
+    let creates = match rest {
+        [] => false,
+        [word] if is(word, "CREATE") => true,
+        _ => return Err(errors::arity(args)),
+    };
     ctx.reply.array(triples.len());
     for [key, time, value] in triples {
-        match add_one(ctx.keys, key, time, value) {
+        match add_one(ctx.keys, key, time, value, creates) {
             Ok(time) => ctx.reply.integer(time),
             // The log has the point: a state without it would not be what the log says.
             Err(error @ CommandError::UnreadablePoints(_)) if ctx.keys.is_replayed() => return Err(error),
@@ -88,15 +204,59 @@ pub(super) fn add_many(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
     Ok(())
 }
 
-fn add_one(keys: &mut Keys<'_>, key: &[u8], time: &[u8], value: &[u8]) -> Result<i64, CommandError> {
+fn add_one(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    time: &[u8],
+    value: &[u8],
+    creates: bool,
+) -> Result<i64, CommandError> {
     let value = points::value(value)?;
-    points::check_time(time)?;
-    let unit = unit_of(keys, key)?;
-    let time = points::time(time, unit.unwrap_or_default(), keys.now_us())?;
-    if unit.is_none() {
-        return Err(errors::NOT_A_SERIES);
+    let point = NewPoint { time: GivenTime::parse(time)?, value, policy: None };
+    match append(keys, key, point, ADDED).map_err(not_a_series)? {
+        Some(time) => Ok(time),
+        None if creates => Ok(append_first(keys, key, Definition::default(), point, ADDED)),
+        None => Err(errors::NOT_A_SERIES),
     }
-    append(keys, key, time, value, None, "ts.add")
+}
+
+/// Most points of one `TS.APPEND`: they are added under one lock.
+const BATCH_MAX: usize = 65_536;
+
+/// `TS.APPEND key times values [option …]`
+pub(super) fn append_batch(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let key = args[1];
+    let (times, values) = batch(args[2], args[3])?;
+    check_type(ctx.keys, key)?;
+    let options = Options::parse(args, 4, Also::OnDuplicate)?;
+    let policy = options.on_duplicate;
+    if !ctx.keys.exists(key) {
+        create(ctx.keys, key, options.definition());
+    }
+    let added = extend(ctx.keys, key, &times, &values, policy)?;
+    ctx.reply.integer(added as i64);
+    Ok(())
+}
+
+/// Reads the columns of a batch.
+fn batch(times: &[u8], values: &[u8]) -> Result<(Vec<i64>, Vec<f64>), CommandError> {
+    let (times, times_rest) = times.as_chunks::<8>();
+    let (values, values_rest) = values.as_chunks::<8>();
+    if !times_rest.is_empty() || !values_rest.is_empty() || times.len() != values.len() || times.is_empty() {
+        return Err(errors::BATCH_BYTES);
+    }
+    if times.len() > BATCH_MAX {
+        return Err(errors::BATCH_LENGTH);
+    }
+    let times: Vec<i64> = times.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
+    let values: Vec<f64> = values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    if times[0] < 0 || times.windows(2).filter(|pair| pair[0] >= pair[1]).count() > 0 {
+        return Err(errors::BATCH_TIMES);
+    }
+    if values.iter().filter(|value| value.is_infinite()).count() > 0 {
+        return Err(errors::INVALID_VALUE);
+    }
+    Ok((times, values))
 }
 
 pub(super) fn increment(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -122,11 +282,13 @@ fn step(
     let options = Options::parse(args, 3, Also::Timestamp)?;
     let amount = parse::float(args[2]).ok().filter(|amount| amount.is_finite()).ok_or(errors::INCREMENT)?;
     let amount = sign * amount;
-    let given = options.timestamp.unwrap_or(b"*");
+    let given = GivenTime::parse(options.timestamp.unwrap_or(b"*")).map_err(|_| errors::INVALID_TIMESTAMP)?;
+    let point =
+        |time, value| NewPoint { time: GivenTime::At(time), value, policy: Some(DuplicatePolicy::Last) };
     let now_us = ctx.keys.now_us();
     let time = match last {
         Some((unit, last)) => {
-            let time = points::time(given, unit, now_us).map_err(|_| errors::INVALID_TIMESTAMP)?;
+            let time = given.in_unit(unit, now_us);
             let (last_time, base) = last.unwrap_or((time, 0.0));
             if time < last_time {
                 return Err(errors::INCREMENT_TOO_OLD);
@@ -135,43 +297,45 @@ fn step(
                 return Err(errors::INCREMENT_OF_NAN);
             }
             let sum = Some(base + amount).filter(|sum| sum.is_finite()).ok_or(errors::INCREMENT)?;
-            append(ctx.keys, key, time, sum, Some(DuplicatePolicy::Last), event)?
+            append(ctx.keys, key, point(time, sum), event)?.ok_or(errors::NO_SERIES)?
         }
         None => {
             let definition = options.definition();
-            let time = points::time(given, definition.unit, now_us).map_err(|_| errors::INVALID_TIMESTAMP)?;
-            let mut series = TimeSeries::new(definition);
-            series.append(time, amount, None).expect("a series without points takes any");
-            put(ctx.keys, key, series);
-            ctx.keys.changed(key, event);
-            time
+            let time = given.in_unit(definition.unit, now_us);
+            // A sum, so that the amount -0 is 0 as in an existing series.
+            append_first(ctx.keys, key, definition, point(time, 0.0 + amount), event)
         }
     };
     ctx.reply.integer(time);
     Ok(())
 }
 
-/// Parses an end of a range: a time, or the word for no bound.
-pub(super) fn bound(arg: &[u8], open: &[u8], none: i64, error: CommandError) -> Result<i64, CommandError> {
+/// Parses an end of a range: a time, one relative to the clock's, or the word for no bound.
+pub(super) fn bound(
+    arg: &[u8],
+    open: &[u8],
+    none: i64,
+    clock: Clock,
+    error: CommandError,
+) -> Result<i64, CommandError> {
     if arg == open {
         return Ok(none);
     }
-    canonical_integer(arg).filter(|time| *time >= 0).ok_or(error)
+    let time = canonical_integer(arg).filter(|time| *time >= 0);
+    time.or_else(|| clock.relative(arg)).ok_or(error)
 }
 
 pub(super) fn delete(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
-    let from = bound(args[2], b"-", 0, errors::FROM)?;
-    let to = bound(args[3], b"+", i64::MAX, errors::TO)?;
-    series(ctx.keys, key)?;
-    let removed = if from > to {
-        0
-    } else {
-        ctx.keys.update(key, |series: &mut TimeSeries| series.remove(from, to))?.unwrap_or(0)
-    };
-    if removed > 0 {
-        ctx.keys.changed(key, "ts.del");
+    // Another type is an error after those of the ends.
+    let unit = ctx.keys.read::<TimeSeries>(key).ok().flatten().map(|series| series.definition().unit);
+    let clock = Clock::new(ctx.keys.now_us(), unit.unwrap_or_default());
+    let from = bound(args[2], b"-", 0, clock, errors::FROM)?;
+    let to = bound(args[3], b"+", i64::MAX, clock, errors::TO)?;
+    if compaction::is_beyond_retention(series(ctx.keys, key)?, from) {
+        return Err(errors::BEYOND_RETENTION);
     }
+    let removed = if from > to { 0 } else { compaction::remove(ctx.keys, key, from, to, Some("ts.del"))? };
     ctx.reply.integer(i64::try_from(removed).unwrap_or(i64::MAX));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::command::parse::shown;
 use crate::error::CommandError;
-use tidemark_series::AppendError;
+use tidemark_series::{AppendError, ViewError};
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
@@ -34,8 +34,29 @@ texts! {
     INCREMENT = "ERR TSDB: invalid increase/decrease value";
     INCREMENT_OF_NAN = "ERR TSDB: cannot increment/decrement NaN value";
     INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
+    BATCH_BYTES = "ERR times and values must each have 8 bytes for a point, and as many points, at least one";
+    /// The number is the most points of a batch.
+    BATCH_LENGTH = "ERR a batch has at most 65536 points; send several";
+    BATCH_TIMES = "ERR times must rise and be nonnegative";
     FROM = "ERR TSDB: wrong fromTimestamp";
     TO = "ERR TSDB: wrong toTimestamp";
+    RULE_ALIGN = "ERR TSDB: Couldn't parse alignTimestamp";
+    RULE_TO_ITSELF = "ERR TSDB: the source key and destination key should be different";
+    RULE_SECOND_SOURCE = "ERR TSDB: the destination key already has a src rule";
+    RULE_UNITS = "ERR the source and the destination of a rule must have the same UNIT";
+    RULE_CIRCLE = "ERR the rule would close a circle: the source is compacted from the destination";
+    /// The number is [`super::ruling`]'s.
+    RULE_CHAIN = "ERR more than 16 rules would follow one another";
+    /// The number is [`super::ruling`]'s.
+    RULE_CONNECTED = "ERR rules would connect more than 1024 series";
+    NO_RULE = "ERR TSDB: compaction rule does not exist";
+    BEYOND_RETENTION = "ERR TSDB: When a series has compactions, deleting samples or compaction buckets beyond the series retention period is not possible";
+    MAX_COUNT = "ERR TSDB: MAX_COUNT must be a positive integer";
+    BLOCK_DURATION = "ERR TSDB: BLOCK milliseconds must be a non-negative integer";
+    BLOCK_COUNT = "ERR TSDB: BLOCK min_count must be a positive integer";
+    BLOCK_COUNT_RANGE = "ERR TSDB: BLOCK min_count must be <= MAX_COUNT";
+    BLOCK_FORBIDDEN = "ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context";
+    RELATIVE_UNIT = "ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
     COUNT = "ERR TSDB: Couldn't parse COUNT";
@@ -59,6 +80,8 @@ texts! {
     NO_FILTER = "ERR TSDB: missing FILTER argument";
     NO_FILTERS = "ERR TSDB: missing labels for filter argument";
     FILTER = "ERR TSDB: failed parsing labels";
+    /// The number is [`super::pattern::PATTERNS_MAX`].
+    TOO_MANY_PATTERNS = "ERR TSDB: a command has at most 16 regular expressions in its filters";
     NO_MATCHER = "ERR TSDB: please provide at least one matcher";
     GROUP_PLACE = "ERR TSDB: GROUPBY should always come after filter";
     REDUCER = "ERR TSDB: Invalid reducer type";
@@ -79,6 +102,11 @@ pub(super) fn unknown_option(word: &[u8]) -> CommandError {
     CommandError::Text(format!("ERR syntax error: {} is no option of the command", shown(word)).into())
 }
 
+/// Error for a regular expression of a filter.
+pub(super) fn pattern(reason: &str) -> CommandError {
+    CommandError::Text(format!("ERR TSDB: wrong regular expression in a filter: {reason}").into())
+}
+
 /// Error for a point that a series refuses.
 pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
@@ -89,7 +117,19 @@ pub(super) fn refused(error: AppendError) -> CommandError {
     }
 }
 
+/// Error for a point of a batch that a series refuses.
+pub(super) fn refused_at(at: usize, time: i64, error: AppendError) -> CommandError {
+    let why = refused(error).to_string();
+    let why = why.strip_prefix("ERR TSDB: ").unwrap_or(&why);
+    CommandError::Text(format!("ERR TSDB: point {} at {time}: {why}", at + 1).into())
+}
+
 /// Error for a number of arguments that the row's arity allows and the command does not.
 pub(super) fn arity(args: &[&[u8]]) -> CommandError {
     CommandError::Arity(String::from_utf8_lossy(args[0]).to_ascii_lowercase().into())
+}
+
+/// A read through a lens that is beyond the limits of its transforms.
+pub(super) fn not_seen(error: ViewError) -> CommandError {
+    CommandError::Text(format!("ERR LENS: {error}; read a shorter range").into())
 }

@@ -1,9 +1,10 @@
 //! Filters of labels: which series a command means.
 
 use super::errors;
+use super::pattern::{self, Pattern};
 use crate::context::Keys;
 use crate::error::CommandError;
-use crate::keyspace::label_index::{Condition, series_of};
+use crate::keyspace::label_index::{Condition, LabelIndex, series_of};
 use crate::keyspace::{Database, Entry};
 use crate::value::{Labels, TimeSeries};
 
@@ -11,27 +12,66 @@ use crate::value::{Labels, TimeSeries};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Matcher<'a> {
     name: &'a [u8],
-    /// Values of which one is meant; none for a label that is absent.
-    values: Vec<&'a [u8]>,
+    wanted: Wanted<'a>,
     /// Whether the opposite is meant.
     negated: bool,
+}
+
+/// What a label shall have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted<'a> {
+    /// No value: the label is absent.
+    Absence,
+    /// One of these values, sorted.
+    OneOf(Vec<&'a [u8]>),
+    /// A value that fits; a pattern that fits the empty text fits an absent label too.
+    Fitting(Pattern),
 }
 
 impl Matcher<'_> {
     /// Whether series without the label may match, so that the index cannot find them all.
     fn is_negative(&self) -> bool {
-        self.negated || self.values.is_empty()
+        self.negated
+            || match &self.wanted {
+                Wanted::Absence => true,
+                Wanted::OneOf(_) => false,
+                Wanted::Fitting(pattern) => pattern.fits(b""),
+            }
     }
 
-    fn has(&self, value: &[u8]) -> bool {
-        self.values.contains(&value)
+    /// Finds the values of the label that are wanted. O(values of the label in the index) for a
+    /// pattern.
+    fn resolve<'r>(&'r self, labels: &'r LabelIndex) -> Resolved<'r> {
+        let (mut values, absent) = match &self.wanted {
+            Wanted::Absence => (Vec::new(), true),
+            Wanted::OneOf(values) => (values.clone(), false),
+            Wanted::Fitting(pattern) => {
+                let values = labels.values(self.name).filter(|value| pattern.fits(value)).collect();
+                (values, pattern.fits(b""))
+            }
+        };
+        values.sort_unstable();
+        Resolved { matcher: self, values, absent }
     }
+}
 
+/// A matcher with the values that are wanted.
+struct Resolved<'r> {
+    matcher: &'r Matcher<'r>,
+    /// Sorted.
+    values: Vec<&'r [u8]>,
+    /// Whether an absent label is wanted.
+    absent: bool,
+}
+
+impl Resolved<'_> {
     fn matches(&self, labels: &Labels) -> bool {
-        let mut own = labels.values(self.name);
-        let is_met =
-            if self.values.is_empty() { own.next().is_none() } else { own.any(|value| self.has(value)) };
-        is_met != self.negated
+        let mut own = labels.values(self.matcher.name).peekable();
+        let is_met = match own.peek() {
+            None => self.absent,
+            Some(_) => own.any(|value| self.values.binary_search(&value).is_ok()),
+        };
+        is_met != self.matcher.negated
     }
 }
 
@@ -42,39 +82,42 @@ pub(super) struct Filter<'a>(Vec<Matcher<'a>>);
 impl<'a> Filter<'a> {
     /// Parses filters.
     pub(super) fn parse(words: &[&'a [u8]]) -> Result<Self, CommandError> {
-        let matchers = words.iter().map(|word| parse_matcher(word).ok_or(errors::FILTER));
-        let filter = Self(matchers.collect::<Result<_, _>>()?);
+        let filter = Self(words.iter().map(|word| parse_matcher(word)).collect::<Result<_, _>>()?);
+        let is_pattern = |matcher: &&Matcher<'_>| matches!(matcher.wanted, Wanted::Fitting(_));
+        if filter.0.iter().filter(is_pattern).count() > pattern::PATTERNS_MAX {
+            return Err(errors::TOO_MANY_PATTERNS);
+        }
         if filter.0.iter().all(Matcher::is_negative) {
             return Err(errors::NO_MATCHER);
         }
         Ok(filter)
     }
 
-    fn matches(&self, labels: &Labels) -> bool {
-        self.0.iter().all(|matcher| matcher.matches(labels))
-    }
-
     /// Finds the series of the selected database, in the order of their keys. O(series that have the
-    /// rarest of the labels + n*log(n) of those found).
+    /// rarest of the labels + n*log(n) of those found), and O(values of a label) for each pattern.
     pub(super) fn find<'k>(&self, keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
         let mut found = Vec::new();
         for shard in keys.shards() {
             let database = shard.database(usize::from(keys.db()));
-            let candidates = self.candidates(database).into_iter();
+            let resolved: Vec<Resolved<'_>> =
+                self.0.iter().map(|matcher| matcher.resolve(database.labels())).collect();
+            let matches = |labels: &Labels| resolved.iter().all(|one| one.matches(labels));
             found.extend(
-                candidates.filter(|(entry, series)| keys.is_there(entry) && self.matches(series.labels())),
+                candidates(&resolved, database)
+                    .into_iter()
+                    .filter(|(entry, series)| keys.is_there(entry) && matches(series.labels())),
             );
         }
         in_order(found)
     }
+}
 
-    /// Returns the series that meet all positive conditions.
-    fn candidates<'k>(&self, database: &'k Database) -> Vec<(&'k Entry, &'k TimeSeries)> {
-        let positive = self.0.iter().filter(|matcher| !matcher.is_negative());
-        let conditions: Vec<Condition<'_>> =
-            positive.map(|matcher| Condition { name: matcher.name, values: &matcher.values }).collect();
-        database.labels().find(database.table(), &conditions)
-    }
+/// Returns the series that meet all positive conditions.
+fn candidates<'k>(resolved: &[Resolved<'_>], database: &'k Database) -> Vec<(&'k Entry, &'k TimeSeries)> {
+    let positive = resolved.iter().filter(|one| !one.matcher.is_negative());
+    let conditions: Vec<Condition<'_>> =
+        positive.map(|one| Condition { name: one.matcher.name, values: &one.values }).collect();
+    database.labels().find(database.table(), &conditions)
 }
 
 /// Returns all series of the selected database, in the order of their keys. O(keys).
@@ -97,8 +140,24 @@ fn in_order<'k>(found: Vec<(&'k Entry, &'k TimeSeries)>) -> Vec<(&'k [u8], &'k T
     found
 }
 
-/// Parses `label=value`, `label!=value`, a list of values in parentheses, or no value.
-fn parse_matcher(word: &[u8]) -> Option<Matcher<'_>> {
+/// Parses `label=value`, `label!=value`, a list of values in parentheses, no value, or a pattern:
+/// `label=~pattern`, `label!~pattern`.
+fn parse_matcher(word: &[u8]) -> Result<Matcher<'_>, CommandError> {
+    if let Some((name, pattern, negated)) = split_pattern(word) {
+        return Ok(Matcher { name, wanted: Wanted::Fitting(Pattern::parse(pattern)?), negated });
+    }
+    parse_values(word).ok_or(errors::FILTER)
+}
+
+/// Returns the label and the pattern, if the first operator of a filter is `=~` or `!~`; and whether
+/// it is the second.
+fn split_pattern(word: &[u8]) -> Option<(&[u8], &[u8], bool)> {
+    let at = word.windows(2).position(|pair| pair[0] == b'=' || pair == b"!=" || pair == b"!~")?;
+    let is_pattern = at > 0 && word[at + 1] == b'~';
+    is_pattern.then(|| (&word[..at], &word[at + 2..], word[at] == b'!'))
+}
+
+fn parse_values(word: &[u8]) -> Option<Matcher<'_>> {
     let negation = word.windows(2).position(|pair| pair == b"!=");
     let (name, value, negated) = match negation {
         Some(at) => (&word[..at], &word[at + 2..], true),
@@ -111,14 +170,14 @@ fn parse_matcher(word: &[u8]) -> Option<Matcher<'_>> {
         return None;
     }
     let mut values = match value {
-        [] => Vec::new(),
+        [] => return Some(Matcher { name, wanted: Wanted::Absence, negated }),
         [b'(', list @ .., b')'] => parse_list(list)?,
         [b'(', ..] => return None,
         value => vec![value],
     };
     values.sort_unstable();
     values.dedup();
-    Some(Matcher { name, values, negated })
+    Some(Matcher { name, wanted: Wanted::OneOf(values), negated })
 }
 
 /// Parses the values of a list; an empty list has one that no label has.
@@ -137,7 +196,9 @@ mod tests {
     fn matches(words: &[&str], labels: &[(&str, &str)]) -> bool {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let labels = Labels::of(labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
-        Filter::parse(&words).unwrap().matches(&labels)
+        let mut index = LabelIndex::default();
+        index.add_labels(1, &labels);
+        Filter::parse(&words).unwrap().0.iter().all(|matcher| matcher.resolve(&index).matches(&labels))
     }
 
     #[test]
@@ -163,13 +224,50 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_fits_whole_values_and_absent_labels_if_it_fits_nothing() {
+        let labels = [("room", "kitchen"), ("unit", "c"), ("room", "hall")];
+        for (words, expected) in [
+            (&["room=~k.*"][..], true),
+            (&["room=~kitch"], false),
+            (&["room=~attic|hall"], true),
+            (&["room=~h|hall"], true),
+            (&["room=~(?i)HALL"], true),
+            (&["unit=c", "room=~"], false),
+            (&["unit=c", "floor=~"], true),
+            (&["unit=c", "floor=~.*"], true),
+            (&["unit=c", "floor=~.+"], false),
+            (&["unit=c", "floor!~.+"], true),
+            (&["unit=c", "floor!~.*"], false),
+            (&["unit=c", "room!~attic|cellar"], true),
+            (&["unit=c", "room!~h.*"], false),
+            (&["room=~a!=b|hall"], true),
+        ] {
+            assert_eq!(matches(words, &labels), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_elsewhere_is_part_of_a_value() {
+        for (word, label) in [("a=b=~c", ("a", "b=~c")), ("a=(~b)", ("a", "~b")), ("a=b!~c", ("a", "b!~c"))] {
+            assert!(matches(&[word], &[label]), "{word}");
+        }
+        assert!(matches(&["x=y", "a!=~b"], &[("x", "y"), ("a", "b")]));
+    }
+
+    #[test]
     fn what_is_no_filter_is_refused() {
         for word in ["a", "a<b", "", "=b", "!=b", "a=(b", "a=(b,)", "a=(,b)", "a=(b)z", "a=(q=r,b)"] {
             assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
         }
-        for word in ["a!=b", "a=", "a!="] {
+        for word in ["=~b", "!~b"] {
+            assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
+        }
+        for word in ["a!=b", "a=", "a!=", "a!~b", "a=~.*", "a=~"] {
             assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::NO_MATCHER), "{word}");
         }
         assert_eq!(Filter::parse(&[]), Err(errors::NO_MATCHER));
+        let many = vec![&b"a=~b"[..]; pattern::PATTERNS_MAX + 1];
+        assert!(Filter::parse(&many[1..]).is_ok());
+        assert_eq!(Filter::parse(&many), Err(errors::TOO_MANY_PATTERNS));
     }
 }

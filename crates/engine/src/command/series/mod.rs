@@ -1,19 +1,27 @@
 //! Time series, as Redis's `TS.` commands have them.
 //!
 //! ```text
-//! rows ──► creating ◄── adding ──► options ──► points ──► errors
-//!      └─► reading, several ──► range, filter ──────────┘
+//! rows ──► creating ◄── adding, ruling ──► compaction ──► options ──► points ──► errors
+//!      └─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
 //! ```
 //!
-//! A command is logged as it was sent; `*` is the record's time.
+//! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
+//! is the record's time, and `clock` has times relative to it.
 
 mod adding;
+pub(super) mod clock;
+mod compaction;
 mod creating;
 mod errors;
 mod filter;
 mod options;
+mod pattern;
 mod points;
 mod range;
 mod reading;
 pub(super) mod rows;
+mod ruling;
 mod several;
+mod waiting;
+
+pub(crate) use adding::replay as replay_points;

@@ -3,7 +3,7 @@
 use super::errors;
 use crate::command::parse::{canonical_integer, float, is};
 use crate::error::CommandError;
-use crate::value::{Definition, Labels, Unit};
+use crate::value::{Definition, Labels, POLICIES, Unit};
 use tidemark_series::{DuplicatePolicy, Ignore};
 
 /// Options as they were given.
@@ -99,6 +99,7 @@ impl<'a> Options<'a> {
             policy: self.policy.or(old.policy),
             ignore: self.ignore.unwrap_or(old.ignore),
             labels: self.labels.unwrap_or_else(|| old.labels.clone()),
+            relations: old.relations.clone(),
         }
     }
 }
@@ -133,16 +134,6 @@ fn parse_encoding(word: &[u8]) -> Option<bool> {
         None
     }
 }
-
-/// The names of the policies.
-pub(super) const POLICIES: [(&str, DuplicatePolicy); 6] = [
-    ("block", DuplicatePolicy::Block),
-    ("first", DuplicatePolicy::First),
-    ("last", DuplicatePolicy::Last),
-    ("min", DuplicatePolicy::Min),
-    ("max", DuplicatePolicy::Max),
-    ("sum", DuplicatePolicy::Sum),
-];
 
 fn parse_policy(value: Option<&[u8]>) -> Result<DuplicatePolicy, CommandError> {
     let word = value.ok_or(errors::POLICY_MISSING)?;

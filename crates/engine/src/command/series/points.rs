@@ -6,21 +6,35 @@ use crate::error::CommandError;
 use crate::value::Unit;
 use crate::wire::reply::{Protocol, Reply};
 
-/// Parses the time of a point; `*` is the command's time.
-pub(super) fn time(arg: &[u8], unit: Unit, now_us: u64) -> Result<i64, CommandError> {
-    if arg == b"*" {
-        return Ok(unit.of_micros(now_us));
-    }
-    match canonical_integer(arg) {
-        Some(time) if time >= 0 => Ok(time),
-        Some(_) => Err(errors::NEGATIVE_TIMESTAMP),
-        None => Err(errors::INVALID_TIMESTAMP),
-    }
+/// Time of a point as the client gives it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum GivenTime {
+    /// `*`: the command's time, in the unit of the series.
+    Now,
+    /// A number.
+    At(i64),
 }
 
-/// Checks that an argument is the time of a point, in whatever unit.
-pub(super) fn check_time(arg: &[u8]) -> Result<(), CommandError> {
-    time(arg, Unit::default(), 0).map(|_| ())
+impl GivenTime {
+    /// Parses an argument.
+    pub(super) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
+        if arg == b"*" {
+            return Ok(Self::Now);
+        }
+        match canonical_integer(arg) {
+            Some(time) if time >= 0 => Ok(Self::At(time)),
+            Some(_) => Err(errors::NEGATIVE_TIMESTAMP),
+            None => Err(errors::INVALID_TIMESTAMP),
+        }
+    }
+
+    /// Returns the time in a unit.
+    pub(super) fn in_unit(self, unit: Unit, now_us: u64) -> i64 {
+        match self {
+            Self::Now => unit.of_micros(now_us),
+            Self::At(time) => time,
+        }
+    }
 }
 
 /// Parses a value: a number as JSON has it, or NaN.

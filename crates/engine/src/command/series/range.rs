@@ -1,13 +1,20 @@
 //! The options of reads of ranges, and reading one series by them.
 
 use super::adding::bound;
+use super::clock::Clock;
+use super::compaction;
 use super::errors;
 use super::options::once;
 use crate::command::parse::{canonical_integer, float, is};
+use crate::context::{Keys, Seen};
 use crate::error::CommandError;
-use crate::value::{Object, TimeSeries, TypedValue};
+use crate::value::series::Points;
+use crate::value::{Object, TimeSeries};
 use std::ops::{ControlFlow, RangeInclusive};
-use tidemark_series::{Aggregation, Buckets, Direction, Reading, Snapshot, Window, Windows};
+use tidemark_series::{
+    Aggregation, Buckets, Direction, DuplicatePolicy, Options, Reading, Snapshot, View, ViewError, Window,
+    Windows,
+};
 
 /// Most values of an answer that is not written while it is read: those of buckets, groups and joins.
 pub(super) const VALUES_MAX: usize = 1 << 22;
@@ -39,6 +46,8 @@ pub(super) struct Range {
     to: i64,
     has_from: bool,
     has_to: bool,
+    /// Whether the open bucket of a compacted series is read.
+    with_open_bucket: bool,
     times: Option<Vec<i64>>,
     values: Option<RangeInclusive<f64>>,
     count: Option<usize>,
@@ -46,11 +55,11 @@ pub(super) struct Range {
     aggregated: Option<Aggregated>,
 }
 
-/// What is read of one series: its points in the range, which stay as they are while the series
-/// changes, and the points next to them.
+/// What is read of one series, seen through lenses or not: its points in the range, which stay as they
+/// are while the series changes, and the points next to them.
 #[derive(Debug)]
 pub(super) struct Source {
-    points: Snapshot<f64>,
+    points: View<Snapshot<f64>>,
     before: Option<(i64, f64)>,
     after: Option<(i64, f64)>,
 }
@@ -94,31 +103,7 @@ impl Rows {
 
 /// Parses a name of an aggregation.
 pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
-    let word = std::str::from_utf8(word).ok()?.to_ascii_lowercase();
-    if let Some(share) = word.strip_prefix("quantile:") {
-        let share: f64 = share.parse().ok()?;
-        return (0.0..=1.0).contains(&share).then_some(Aggregation::Quantile(share));
-    }
-    Some(match &*word {
-        "avg" => Aggregation::Avg,
-        "sum" => Aggregation::Sum,
-        "min" => Aggregation::Min,
-        "max" => Aggregation::Max,
-        "range" => Aggregation::Range,
-        "count" => Aggregation::Count,
-        "countnan" => Aggregation::CountNan,
-        "countall" => Aggregation::CountAll,
-        "first" => Aggregation::First,
-        "last" => Aggregation::Last,
-        "std.p" => Aggregation::StdP,
-        "std.s" => Aggregation::StdS,
-        "var.p" => Aggregation::VarP,
-        "var.s" => Aggregation::VarS,
-        "twa" => Aggregation::Twa,
-        "increase" => Aggregation::Increase,
-        "rate" => Aggregation::Rate,
-        _ => return None,
-    })
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// Parses a list of names of aggregations.
@@ -133,18 +118,35 @@ fn aggregations(word: &[u8]) -> Result<(Vec<String>, Vec<Aggregation>), CommandE
 
 impl Range {
     /// Parses the two ends of a range.
-    pub(super) fn between(from: &[u8], to: &[u8]) -> Result<Self, CommandError> {
+    pub(super) fn between(from: &[u8], to: &[u8], clock: Clock) -> Result<Self, CommandError> {
         Ok(Self {
-            from: bound(from, b"-", 0, errors::FROM)?,
-            to: bound(to, b"+", i64::MAX, errors::TO)?,
+            from: bound(from, b"-", 0, clock, errors::FROM)?,
+            to: bound(to, b"+", i64::MAX, clock, errors::TO)?,
             has_from: from != b"-",
             has_to: to != b"+",
+            with_open_bucket: false,
             times: None,
             values: None,
             count: None,
             align: None,
             aggregated: None,
         })
+    }
+
+    /// Returns the range of points from a time on, the first `count` of them.
+    pub(super) fn from_time(from: i64, count: Option<usize>) -> Self {
+        Self {
+            from,
+            to: i64::MAX,
+            has_from: true,
+            has_to: false,
+            with_open_bucket: false,
+            times: None,
+            values: None,
+            count,
+            align: None,
+            aggregated: None,
+        }
     }
 
     /// Parses all arguments from position `at` on as options of a range.
@@ -160,6 +162,7 @@ impl Range {
     pub(super) fn parse_option(&mut self, args: &[&[u8]], at: usize) -> Result<Option<usize>, CommandError> {
         let (word, rest) = (args[at], &args[at + 1..]);
         let used = if is(word, "LATEST") {
+            self.with_open_bucket = true;
             0
         } else if is(word, "COUNT") {
             once(&mut self.count, word, parse_count(rest)?)?;
@@ -275,16 +278,49 @@ impl Range {
         range
     }
 
+    /// Takes references to what is to be read of what a key shows: a series or a lens.
+    pub(super) fn source_of_seen(
+        &self,
+        keys: &Keys<'_>,
+        key: &[u8],
+        seen: &Seen<'_>,
+    ) -> Result<Source, CommandError> {
+        if seen.view.is_plain() { self.source(keys, key, seen.series) } else { self.source_of(&seen.view) }
+    }
+
     /// Takes references to what is to be read of a series. O(blocks in the range + log n).
-    pub(super) fn source(&self, series: &TimeSeries) -> Source {
-        let points = series.points();
+    pub(super) fn source(
+        &self,
+        keys: &Keys<'_>,
+        key: &[u8],
+        series: &TimeSeries,
+    ) -> Result<Source, CommandError> {
+        let open = if self.with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
+        match open {
+            None => self.source_of(&View::new(series.points(), Vec::new())),
+            Some((time, value)) => {
+                // A copy shares the blocks. The open bucket drops no point, whatever the retention.
+                let mut points = series.points().clone();
+                points.set_options(Options::default());
+                let added = points.append_with(time, value, DuplicatePolicy::Last);
+                added.expect("nothing is too old for a series, and the last of two points is taken");
+                self.source_of(&View::new(&points, Vec::new()))
+            }
+        }
+    }
+
+    fn source_of(&self, points: &View<&Points>) -> Result<Source, CommandError> {
         let is_filtered = self.times.is_some() || self.values.is_some();
         let (mut before, mut after) = (None, None);
         if self.aggregated.is_some() && !is_filtered {
-            before = self.from.checked_sub(1).and_then(|time| points.at_or_before(time));
-            after = self.to.checked_add(1).and_then(|time| points.at_or_after(time));
+            if let Some(time) = self.from.checked_sub(1) {
+                before = points.at_or_before(time).map_err(errors::not_seen)?;
+            }
+            if let Some(time) = self.to.checked_add(1) {
+                after = points.at_or_after(time).map_err(errors::not_seen)?;
+            }
         }
-        Source { points: points.snapshot(self.from..=self.to), before, after }
+        Ok(Source { points: points.snapshot(self.from..=self.to), before, after })
     }
 
     /// Reads the rows of a series, the newest first if `reverse`. O(points in the range), less what
@@ -308,20 +344,20 @@ impl Range {
 
     /// Returns the number of points that are answered, if they are answered as they are. O(blocks),
     /// O(points) with a filter of values.
-    pub(super) fn count_points(&self, source: &Source) -> usize {
+    pub(super) fn count_points(&self, source: &Source) -> Result<usize, CommandError> {
         if self.from > self.to {
-            return 0;
+            return Ok(0);
         }
         let mut count = 0;
-        if self.times.is_none() && self.values.is_none() {
-            count = usize::try_from(source.points.count()).unwrap_or(usize::MAX);
+        if source.points.is_plain() && self.times.is_none() && self.values.is_none() {
+            count = usize::try_from(source.points.points().count()).unwrap_or(usize::MAX);
         } else {
             self.read(source, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
                 count += times.len();
                 ControlFlow::Continue(())
-            });
+            })?;
         }
-        count.min(self.count())
+        Ok(count.min(self.count()))
     }
 
     /// Calls `visit` with each point that is answered as it is, until it breaks off.
@@ -330,9 +366,9 @@ impl Range {
         source: &Source,
         reverse: bool,
         mut visit: impl FnMut(i64, f64) -> ControlFlow<()>,
-    ) {
+    ) -> Result<(), CommandError> {
         if self.from > self.to {
-            return;
+            return Ok(());
         }
         let mut left = self.count();
         let mut visit = |time: i64, value: f64| {
@@ -348,14 +384,14 @@ impl Range {
             } else {
                 points.try_for_each(|(time, value)| visit(*time, *value))
             }
-        });
+        })
     }
 
     fn read_points(&self, source: &Source, reverse: bool, rows: &mut Rows) -> Result<(), CommandError> {
         self.for_each_point(source, reverse, |time, value| {
             rows.push(time, &[value]);
             if rows.values.len() <= VALUES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        })?;
         if rows.values.len() > VALUES_MAX { Err(errors::TOO_MANY_ROWS) } else { Ok(()) }
     }
 
@@ -392,7 +428,7 @@ impl Range {
             rows.push(start.max(0).saturating_add(offset), results);
             if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        self.read(source, Direction::Forward, &mut windows);
+        self.read(source, Direction::Forward, &mut windows)?;
         windows.finish();
         if is_too_long {
             return Err(errors::TOO_MANY_ROWS);
@@ -405,13 +441,18 @@ impl Range {
     }
 
     /// Reads the points that pass the filters.
-    fn read(&self, source: &Source, direction: Direction, reading: &mut impl Reading<f64>) {
-        let points = &source.points;
-        if let Some(times) = &self.times {
-            self.read_at(source, times, direction, reading);
+    fn read(
+        &self,
+        source: &Source,
+        direction: Direction,
+        reading: &mut impl Reading<f64>,
+    ) -> Result<(), CommandError> {
+        let (points, range) = (&source.points, self.from..=self.to);
+        let result = if let Some(times) = &self.times {
+            self.read_at(source, times, direction, reading)
         } else if let Some(wanted) = &self.values {
             let mut passed = (Vec::new(), Vec::new());
-            points.read(direction, &mut |times: &[i64], values: &[f64]| {
+            points.read(range, direction, &mut |times: &[i64], values: &[f64]| {
                 passed.0.clear();
                 passed.1.clear();
                 for (time, value) in times.iter().zip(values).filter(|(_, value)| wanted.contains(value)) {
@@ -423,14 +464,21 @@ impl Range {
                 } else {
                     reading.run(&passed.0, &passed.1)
                 }
-            });
+            })
         } else {
-            points.read(direction, reading);
-        }
+            points.read(range, direction, reading)
+        };
+        result.map_err(errors::not_seen)
     }
 
     /// Reads the points at single times.
-    fn read_at(&self, source: &Source, times: &[i64], direction: Direction, reading: &mut impl Reading<f64>) {
+    fn read_at(
+        &self,
+        source: &Source,
+        times: &[i64],
+        direction: Direction,
+        reading: &mut impl Reading<f64>,
+    ) -> Result<(), ViewError> {
         let mut times: Vec<i64> =
             times.iter().copied().filter(|time| (self.from..=self.to).contains(time)).collect();
         times.sort_unstable();
@@ -440,12 +488,13 @@ impl Range {
         }
         let passes = |value: &f64| self.values.as_ref().is_none_or(|wanted| wanted.contains(value));
         for time in times {
-            if let Some(value) = source.points.get(time).filter(passes)
+            if let Some(value) = source.points.get(time)?.filter(passes)
                 && reading.run(&[time], &[value]).is_break()
             {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 }
 
@@ -472,9 +521,19 @@ fn parse_stamp(word: &[u8]) -> Option<Stamp> {
     }
 }
 
+/// Assumed number of points that a read through a lens visits: the lens knows only names.
+const SEEN_POINTS: usize = 1 << 20;
+
 /// Returns about how many points a read of a range visits.
 pub(super) fn effort(object: &Object, from: &[u8], to: &[u8]) -> usize {
-    let series = TimeSeries::from_object(object);
-    let range = Range::between(from, to).ok().filter(|range| range.from <= range.to);
-    series.zip(range).map_or(0, |(series, range)| series.points().estimate_in(range.from..=range.to))
+    let series = match object {
+        Object::Series(series) => series,
+        Object::Lens(_) => return SEEN_POINTS,
+        _ => return 0,
+    };
+    // The time of the read is not known here: that of the last point stands for it.
+    let last = series.points().last().map_or(0, |(time, _)| time);
+    let range = Range::between(from, to, Clock::at(last, series.definition().unit));
+    let range = range.ok().filter(|range| range.from <= range.to);
+    range.map_or(0, |range| series.points().estimate_in(range.from..=range.to))
 }

@@ -1,14 +1,15 @@
 //! Reading one series.
 
+use super::clock::Clock;
+use super::compaction;
 use super::creating::series;
 use super::errors;
-use super::options::POLICIES;
 use super::points::reply_row;
 use super::range::{Range, Rows, Source};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{TimeSeries, Unit};
+use crate::value::{POLICIES, Rule, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::ops::ControlFlow;
 use tidemark_series::Ignore;
@@ -22,9 +23,22 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     {
         return Err(errors::NOT_LATEST);
     }
-    let last = series(ctx.keys, args[1])?.points().last();
+    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
+    let last = if seen.view.is_plain() {
+        let open =
+            if args.len() == 3 { compaction::open_bucket(ctx.keys, args[1], seen.series) } else { None };
+        latest(seen.series, open)
+    } else {
+        seen.view.at_or_before(i64::MAX).map_err(errors::not_seen)?
+    };
     reply_last(ctx.reply, last);
     Ok(())
+}
+
+/// Returns the last point of a series with its open bucket, if it is read.
+pub(super) fn latest(series: &TimeSeries, open: Option<(i64, f64)>) -> Option<(i64, f64)> {
+    let last = series.points().last();
+    open.filter(|(time, _)| last.is_none_or(|(last, _)| *time >= last)).or(last)
 }
 
 /// Writes a series' last point, or an empty array.
@@ -44,10 +58,10 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let series = series(ctx.keys, args[1])?;
-    let mut range = Range::between(args[2], args[3])?;
+    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
+    let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), seen.unit()))?;
     range.parse_options(args, 4)?;
-    let source = range.source(series);
+    let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
     ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
 }
 
@@ -63,13 +77,12 @@ pub(super) fn reply_range(
         reply_rows(reply, &range.rows(source, reverse)?);
         return Ok(());
     }
-    reply.array(range.count_points(source));
+    reply.array(range.count_points(source)?);
     range.for_each_point(source, reverse, |time, value| {
         reply_row(reply, time, &[value]);
         // The client is disconnected, so the rest is of no use.
         if reply.has_overflowed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    Ok(())
+    })
 }
 
 /// Writes rows.
@@ -129,19 +142,15 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     reply.simple("chunkType");
     reply.simple(if definition.is_compressed { "compressed" } else { "uncompressed" });
     reply.simple("duplicatePolicy");
-    match POLICIES.iter().find(|(_, policy)| Some(*policy) == definition.policy) {
-        Some((name, _)) => reply.simple(name),
-        None => reply.null(),
-    }
+    let in_force = definition.policy.unwrap_or_default();
+    let (name, _) = POLICIES.iter().find(|(_, policy)| *policy == in_force).expect("every policy has a name");
+    reply.simple(name);
     reply.simple("labels");
     reply_all_labels(reply, series);
     reply.simple("sourceKey");
-    reply.null();
+    reply.bulk_or_null(series.source());
     reply.simple("rules");
-    match reply.protocol() {
-        Protocol::Resp3 => reply.map(0),
-        Protocol::Resp2 => reply.array(0),
-    }
+    reply_rules(reply, series.rules());
     let Ignore { time: ignored_time, value: ignored_value } = definition.ignore;
     number(reply, "ignoreMaxTimeDiff", ignored_time);
     reply.simple("ignoreMaxValDiff");
@@ -157,6 +166,29 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         reply_chunks(reply, series);
     }
     Ok(())
+}
+
+/// Writes rules: a map by destination, or lists in RESP2.
+fn reply_rules(reply: &mut Reply, rules: &[Rule]) {
+    match reply.protocol() {
+        Protocol::Resp3 => reply.map(rules.len()),
+        Protocol::Resp2 => reply.array(rules.len()),
+    }
+    for rule in rules {
+        match reply.protocol() {
+            Protocol::Resp3 => {
+                reply.bulk(&rule.destination);
+                reply.array(3);
+            }
+            Protocol::Resp2 => {
+                reply.array(4);
+                reply.bulk(&rule.destination);
+            }
+        }
+        reply.integer(rule.duration);
+        reply.simple(&rule.aggregation.to_string().to_ascii_uppercase());
+        reply.integer(rule.align);
+    }
 }
 
 /// Writes the blocks of a series, and the points that are in none.

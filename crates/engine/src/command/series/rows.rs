@@ -1,7 +1,8 @@
 //! The rows of the command table for time series.
 
-use super::{adding, creating, range, reading, several};
+use super::{adding, creating, range, reading, ruling, several, waiting};
 use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
+use crate::watch::part::Part;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Series, id, name, arity, flags, keys, Run::Keys(run))
@@ -52,7 +53,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         concat!("key ", definition!(), " [LABELS [label value ...]]"),
         "Changes what a series was created with; its encoding and unit stay.",
     ),
-    row(552, "ts.add", -4, GROWS, KeySpec::ONE, adding::add).using(&["RW update"]).doc(
+    row(552, "ts.add", -4, GROWS | COLUMNS | RUNS, KeySpec::ONE, adding::add).using(&["RW update"]).doc(
         "RedisTimeSeries 1.0.0",
         "O(1) behind the last point, O(log N) for a late one",
         concat!(
@@ -62,14 +63,14 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         ),
         "Adds a point to a series, and creates the series if it does not exist: answers the point's time.",
     ),
-    row(553, "ts.madd", -4, GROWS, KeySpec::Range { first: 1, last: -1, step: 3 }, adding::add_many)
+    row(553, "ts.madd", -4, GROWS | COLUMNS, KeySpec::Range { first: 1, last: -1, step: 3 }, adding::add_many)
         .using(&["RW update"])
         .reaching(WriteReach::EachKey)
         .doc(
             "RedisTimeSeries 1.0.0",
             "O(N) with N the number of points",
-            "key timestamp value [key timestamp value ...]",
-            "Adds points to existing series: answers a time or an error for each.",
+            "key timestamp value [key timestamp value ...] [CREATE]",
+            "Adds points to existing series, or creates them: answers a time or an error for each.",
         ),
     row(554, "ts.incrby", -3, GROWS, KeySpec::ONE, adding::increment).using(&["RW access update"]).doc(
         "RedisTimeSeries 1.0.0",
@@ -91,10 +92,12 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     ),
     row(557, "ts.get", -2, READONLY | FAST, KeySpec::ONE, reading::get)
         .answering(Answer::Ordered)
+        .looking_at(Part::points)
         .using(&["RO access"])
         .doc("RedisTimeSeries 1.0.0", "O(1)", "key [LATEST]", "Returns the last point of a series."),
     row(558, "ts.range", -4, READONLY, KeySpec::ONE, reading::range)
         .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
+        .looking_at(Part::points)
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.0.0",
@@ -104,6 +107,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         ),
     row(559, "ts.revrange", -4, READONLY, KeySpec::ONE, reading::reverse_range)
         .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
+        .looking_at(Part::points)
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.4.0",
@@ -188,4 +192,41 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key [DEBUG]",
             "Returns what a series was created with, how many points it has, and its memory.",
         ),
+    row(568, "ts.createrule", -6, GROWS, KeySpec::TWO, ruling::create)
+        .using(&["RW access update", "RW update"])
+        .visiting_all()
+        .doc(
+            "RedisTimeSeries 1.0.0",
+            "O(1), O(N) with BACKFILL and N the number of points of the source",
+            "source destination AGGREGATION aggregator bucket-duration [align-timestamp] [BACKFILL]",
+            "Compacts a series into another: one point for every bucket of time that is over.",
+        ),
+    row(569, "ts.deleterule", 3, WRITE, KeySpec::TWO, ruling::delete).using(&["RW update", "RW update"]).doc(
+        "RedisTimeSeries 1.0.0",
+        "O(N) with N the number of rules of the source",
+        "source destination",
+        "Ends the compaction of a series into another, which keeps its points.",
+    ),
+    row(570, "ts.read", -3, READONLY | NOSCRIPT | BLOCKING, KeySpec::ONE, waiting::read)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO access"])
+        .doc(
+            "RedisTimeSeries 8.10.0",
+            "O(N) with N the number of points that are answered",
+            "key <timestamp | - | + | $> [BLOCK milliseconds min-count] [MAX_COUNT count]",
+            "Returns points from a time on, the oldest first; waits until there are enough.",
+        )
+        .serving(waiting::serve),
+    row(571, "ts.append", -4, GROWS | COLUMNS, KeySpec::ONE, adding::append_batch).using(&["RW update"]).doc(
+        "tidemark 0.1.0",
+        "O(N) with N the number of points",
+        concat!(
+            "key times values ",
+            definition!(),
+            " [ON_DUPLICATE policy] [LABELS [label value ...]]"
+        ),
+        "Adds a batch of points to a series, all or none, and creates the series if it does not exist: answers how \
+         many it took. The times are 64-bit integers, the values 64-bit floats, both little endian, one after the \
+         other, in a string of bytes each; the times rise.",
+    ),
 ];

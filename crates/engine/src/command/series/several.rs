@@ -1,14 +1,16 @@
 //! Reading several series: by their labels, or by their keys.
 
+use super::clock::{self, Clock};
+use super::compaction;
+use super::errors;
 use super::filter::{self, Filter};
 use super::points::reply_value;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
-use super::reading::{reply_labels, reply_last, reply_range, reply_rows};
-use super::{creating, errors};
+use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
 use crate::command::parse::{canonical_integer, is};
-use crate::context::Context;
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::value::{Labels, Object, TimeSeries};
+use crate::value::{Labels, Object, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_series::{Aggregation, aggregate};
@@ -85,7 +87,7 @@ fn reply_name(reply: &mut Reply, name: &[u8], parts: usize) {
 
 pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let filter_at = args.iter().position(|word| is(word, "FILTER")).ok_or_else(|| errors::arity(args))?;
-    let mut selected = Selected::None;
+    let (mut selected, mut with_open_bucket) = (Selected::None, false);
     let mut at = 1;
     while at < filter_at {
         let ends = |word: &[u8]| {
@@ -93,7 +95,10 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
         };
         at = match selected.parse_option(args, at, ends)? {
             Some(end) => end,
-            None if is(args[at], "LATEST") => at + 1,
+            None if is(args[at], "LATEST") => {
+                with_open_bucket = true;
+                at + 1
+            }
             None => return Err(errors::unknown_option(args[at])),
         };
     }
@@ -102,7 +107,8 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     for (key, series) in found {
         reply_name(ctx.reply, key, 2);
         reply_answered(ctx.reply, &selected.of(series.labels()));
-        reply_last(ctx.reply, series.points().last());
+        let open = if with_open_bucket { compaction::open_bucket(ctx.keys, key, series) } else { None };
+        reply_last(ctx.reply, latest(series, open));
     }
     Ok(())
 }
@@ -142,8 +148,8 @@ const RANGE_WORDS: [&str; 12] = [
 ];
 
 impl<'a> Request<'a> {
-    fn parse(args: &[&'a [u8]]) -> Result<Self, CommandError> {
-        let mut range = Range::between(args[1], args[2])?;
+    fn parse(args: &[&'a [u8]], clock: Clock) -> Result<Self, CommandError> {
+        let mut range = Range::between(args[1], args[2], clock)?;
         let (mut selected, mut excludes_empty, mut at) = (Selected::None, false, 3);
         while at < args.len() && !is(args[at], "FILTER") {
             let ends = |word: &[u8]| RANGE_WORDS.iter().any(|end| is(word, end));
@@ -188,17 +194,7 @@ impl<'a> Request<'a> {
 
 /// Parses a reducer: an aggregation that does not depend on time.
 fn parse_reducer(word: &[u8]) -> Option<Aggregation> {
-    let depends_on_time = |aggregation: &Aggregation| {
-        matches!(
-            aggregation,
-            Aggregation::First
-                | Aggregation::Last
-                | Aggregation::Twa
-                | Aggregation::Increase
-                | Aggregation::Rate
-        )
-    };
-    range::aggregation(word).filter(|aggregation| !depends_on_time(aggregation))
+    range::aggregation(word).filter(|aggregation| !aggregation.depends_on_time())
 }
 
 pub(super) fn range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -209,19 +205,33 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
     read(ctx, args, true)
 }
 
+/// Returns the clock of a read of several series, whose relative times are in one unit.
+fn milliseconds(ctx: &Context<'_, '_>) -> Clock {
+    Clock::new(ctx.keys.now_us(), Unit::Milliseconds)
+}
+
+fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
+    let is_met = series.definition().unit == Unit::Milliseconds;
+    if is_met { Ok(()) } else { Err(errors::RELATIVE_UNIT) }
+}
+
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let Request { range, selected, excludes_empty, filter, grouping } = Request::parse(args)?;
+    let Request { range, selected, excludes_empty, filter, grouping } =
+        Request::parse(args, milliseconds(ctx))?;
     let found = filter.find(ctx.keys);
+    if clock::is_relative(args) {
+        found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
+    }
     if let Some(grouping) = grouping {
-        let groups = groups_of(&range, &selected, grouping, found);
+        let groups = groups_of(ctx.keys, &range, &selected, grouping, found)?;
         return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
     }
-    let of_series = |(key, series): (&[u8], &TimeSeries)| Member {
-        key: key.into(),
-        labels: selected.of(series.labels()),
-        source: range.source(series),
+    let keys = &*ctx.keys;
+    let of_series = |(key, series): (&[u8], &TimeSeries)| {
+        let source = range.source(keys, key, series)?;
+        Ok(Member { key: key.into(), labels: selected.of(series.labels()), source })
     };
-    let members: Vec<Member> = found.into_iter().map(of_series).collect();
+    let members = found.into_iter().map(of_series).collect::<Result<Vec<Member>, CommandError>>()?;
     ctx.write_unlocked(move |reply| reply_members(reply, &range, members, excludes_empty, reverse))
 }
 
@@ -296,11 +306,12 @@ struct Grouped {
 
 /// Joins the series to groups, in the order of the label's values.
 fn groups_of(
+    keys: &Keys<'_>,
     range: &Range,
     selected: &Selected<'_>,
     grouping: Grouping<'_>,
     found: Vec<(&[u8], &TimeSeries)>,
-) -> Vec<Grouped> {
+) -> Result<Vec<Grouped>, CommandError> {
     let mut groups: BTreeMap<&[u8], Vec<(&[u8], &TimeSeries)>> = BTreeMap::new();
     for (key, series) in found {
         if let Some(value) = series.labels().get(grouping.label) {
@@ -308,14 +319,19 @@ fn groups_of(
         }
     }
     let reducer_name = grouping.reducer_name.to_ascii_lowercase();
-    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| Grouped {
-        label: (grouping.label.into(), value.into()),
-        reducer: grouping.reducer,
-        reducer_name: reducer_name.clone(),
-        keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
-        labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
-        own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
-        sources: members.iter().map(|(_, series)| range.source(series)).collect(),
+    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| {
+        Ok(Grouped {
+            label: (grouping.label.into(), value.into()),
+            reducer: grouping.reducer,
+            reducer_name: reducer_name.clone(),
+            keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
+            labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
+            own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
+            sources: members
+                .iter()
+                .map(|(key, series)| range.source(keys, key, series))
+                .collect::<Result<_, CommandError>>()?,
+        })
     };
     groups.into_iter().map(of_group).collect()
 }
@@ -425,13 +441,17 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let count = count.ok_or(errors::NUMKEYS)?;
     let ends = 2_usize.saturating_add(count);
     let [from, to] = args.get(ends..).and_then(<[_]>::first_chunk::<2>).ok_or_else(|| errors::arity(args))?;
-    let mut range = Range::between(from, to)?;
+    let mut range = Range::between(from, to, milliseconds(ctx))?;
     let columns = parse_columns(&mut range, args, ends + 2, count)?;
     range.check()?;
     let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
         let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
-        let source = own.source(creating::series(ctx.keys, key)?);
+        let seen = ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?;
+        if clock::is_relative(args) {
+            check_milliseconds(seen.series)?;
+        }
+        let source = own.source_of_seen(ctx.keys, key, &seen)?;
         members.push((own, source));
     }
     ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))

@@ -30,24 +30,49 @@ impl Keys<'_> {
         touched: impl FnOnce() -> Touched<'t>,
     ) {
         // Not in release builds: the names are constants, and each new name has a test.
-        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.".contains(&byte)));
+        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.:".contains(&byte)));
+        self.changed_unannounced(key, touched);
+        if self.events.are_wanted() {
+            self.note_event(key, event);
+        }
+    }
+
+    /// As [`Keys::changed_in`], for a change that Redis announces with no event.
+    #[inline]
+    pub(crate) fn changed_unannounced<'t>(&mut self, key: &[u8], touched: impl FnOnce() -> Touched<'t>) {
         self.effects.changed = true;
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);
         let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
-        if shard.database(usize::from(db)).is_copying() {
-            shard.database(usize::from(db)).assert_seen(hash(key), key);
+        let database = shard.database(usize::from(db));
+        if database.is_copying() {
+            database.assert_seen(hash(key), key);
         }
+        let has_links = database.has_links();
         if is_awaited {
             self.note_ready(key);
         }
         if is_read {
             self.note_queries(key, &touched());
         }
-        if self.events.are_wanted() {
-            self.note_event(key, event);
+        if has_links {
+            self.follow_sights(key);
         }
+    }
+
+    /// Reports that the open bucket of a compacted series has changed: it is read from the source.
+    #[inline]
+    pub(crate) fn changed_open_bucket(&mut self, key: &[u8]) {
+        if self.shard(key).is_read() {
+            self.note_queries(key, &Touched::OpenBucket);
+        }
+    }
+
+    /// Whether changes of the key's shard have subscribers.
+    #[inline]
+    pub(crate) fn is_read(&self, key: &[u8]) -> bool {
+        self.shard(key).is_read()
     }
 
     /// Aborts transactions that watch the key, although nothing changed: Redis counts it as a
@@ -96,13 +121,12 @@ impl Keys<'_> {
         Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
     }
 
-    /// Marks the key as ready if a client is blocked on it.
+    /// Marks the key as ready if a client is blocked on it that can be served.
     #[cold]
-    fn note_ready(&mut self, key: &[u8]) {
+    pub(super) fn note_ready(&mut self, key: &[u8]) {
         let db = self.db();
-        if let Some(held) = self.type_of(key)
-            && self.shard(key).waiting().is_awaited(db, key, held)
-        {
+        let entry = self.peek(key);
+        if self.shard(key).waiting().is_awaited(db, key, |waiter| waiter.can_take(entry)) {
             self.effects.rare_mut().ready.push((db, key.to_vec()));
         }
     }

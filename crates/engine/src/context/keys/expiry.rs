@@ -38,20 +38,33 @@ impl Keys<'_> {
 
     #[cold]
     fn drop_if_expired(&mut self, key: &[u8], now: u64) {
-        let (database, hash) = (self.database_mut(key), hash(key));
-        if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
-            database.remove(hash, key);
-            let db = self.db();
-            let shard = self.shard_mut(key);
-            shard.tally_mut().count_expired();
-            shard.touch(db, key);
-            if shard.is_read() {
-                self.note_queries(key, &Touched::Everything);
-            }
+        let deadline = self.database(key).get(hash(key), key).and_then(Entry::deadline);
+        if deadline.is_some_and(|at| at <= now) {
+            self.shard_mut(key).tally_mut().count_expired();
+            self.remove_expired(key);
             if self.events.are_wanted() {
                 self.note_expired(key);
             }
             self.effects.rare_mut().expired.push(key.to_vec());
+        }
+    }
+
+    /// Removes a key, present or not, as the record of its expiry says.
+    pub(crate) fn remove_expired(&mut self, key: &[u8]) {
+        self.cut_links(key);
+        self.database_mut(key).remove(hash(key), key);
+        if self.database(key).has_links() {
+            self.follow_sights(key);
+        }
+        let db = self.db();
+        let shard = self.shard_mut(key);
+        shard.touch(db, key);
+        let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
+        if is_awaited {
+            self.note_ready(key);
+        }
+        if is_read {
+            self.note_queries(key, &Touched::Everything);
         }
     }
 }

@@ -4,18 +4,25 @@ mod changes;
 mod counters;
 mod events;
 mod expiry;
+mod links;
+mod points;
 pub(crate) mod pools;
 mod reading;
+mod seeing;
 mod waiting;
 mod writing;
 
 pub(crate) use counters::out_of_range;
+pub(crate) use links::without_links;
+pub(crate) use points::keep_encoder;
+pub(crate) use seeing::Seen;
 
 use crate::context::effects::Effects;
 use crate::context::locked::Locked;
 use crate::error::CommandError;
 use crate::event::Events;
 use crate::keyspace::{Committing, CounterDefaults, Database, Keyspace, Shard};
+use crate::persist::points::PointsEncoder;
 use crate::random::Chance;
 use crate::value::limit::NO_BOUND;
 use std::cell::Cell;
@@ -50,6 +57,8 @@ pub struct Keys<'k> {
     has_met_expired: Cell<bool>,
     /// Bytes passed to [`Keys::log_instead`] by all commands under these locks.
     rewritten_bytes: usize,
+    /// Points that the commands under these locks have added, if they are logged in columns.
+    points: Option<Box<PointsEncoder>>,
     /// Events of the commands under these locks, if there are subscribers.
     pub(crate) events: Events,
     pub(crate) effects: Effects,
@@ -79,6 +88,7 @@ impl<'k> Keys<'k> {
             refusal: None,
             has_met_expired: Cell::new(false),
             rewritten_bytes: 0,
+            points: None,
             events,
             effects: Effects::default(),
         }
@@ -97,11 +107,6 @@ impl<'k> Keys<'k> {
             Locked::One(_, guard) => guard.note_logged(lsn),
             several => several.each_mut(|shard| shard.note_logged(lsn)),
         }
-    }
-
-    /// Returns the locks, to a caller that may need more of them.
-    pub(crate) fn into_locked(self) -> Locked<'k> {
-        self.locked
     }
 
     /// The time of the command, in milliseconds since 1970.
@@ -167,14 +172,7 @@ impl<'k> Keys<'k> {
 
     #[inline]
     pub(crate) fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
-        match &mut self.locked {
-            Locked::One(index, guard) => {
-                // As above.
-                debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
-                guard
-            }
-            several => several_mut(several, self.keyspace.shard_of(key)),
-        }
+        shard_mut_in(&mut self.locked, self.keyspace, key)
     }
 
     #[inline]
@@ -284,6 +282,19 @@ impl<'k> Keys<'k> {
 
     pub(crate) fn counter_defaults(&self) -> CounterDefaults {
         self.committing().defaults()
+    }
+}
+
+/// Returns a key's shard: see [`Keys::shard_mut`].
+#[inline]
+fn shard_mut_in<'a>(locked: &'a mut Locked<'_>, keyspace: &Keyspace, key: &[u8]) -> &'a mut Shard {
+    match locked {
+        Locked::One(index, guard) => {
+            // As above.
+            debug_assert_eq!(*index, keyspace.shard_of(key), "the key's shard is locked");
+            guard
+        }
+        several => several_mut(several, keyspace.shard_of(key)),
     }
 }
 

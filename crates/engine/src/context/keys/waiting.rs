@@ -2,7 +2,6 @@
 
 use super::Keys;
 use crate::blocking::waiter::{Block, Waiter};
-use crate::value::Type;
 use std::sync::Arc;
 
 impl Keys<'_> {
@@ -15,10 +14,10 @@ impl Keys<'_> {
         self.can_wait = false;
     }
 
-    /// Claims the client that has waited longest for a value of this type at the key.
-    pub(crate) fn claim_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
-        let db = self.db();
-        self.shard_mut(key).waiting_mut().claim(db, key, held)
+    /// Claims the client that has waited longest for what is at the key.
+    pub(crate) fn claim_waiting(&mut self, key: &[u8]) -> Option<Arc<Waiter>> {
+        let (db, until_ms) = (self.db(), self.expired_until_ms);
+        self.shard_mut(key).claim_waiting(db, key, until_ms)
     }
 
     /// Blocks the client instead of answering it. The handler must not have written a reply. A

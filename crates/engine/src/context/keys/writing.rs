@@ -93,6 +93,7 @@ impl Keys<'_> {
         if self.events.are_wanted() {
             self.note_coming(key);
         }
+        self.cut_links(key);
         let clock = self.clock();
         self.database_mut(key).set(hash(key), key, payload, deadline, clock);
     }
@@ -135,7 +136,7 @@ impl Keys<'_> {
         self.unlink(key).is_some()
     }
 
-    /// Takes a key's entry out, to place it under another key.
+    /// Takes a key's entry out, to place it under another key. Its links stay as they are.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.drop_expired(key);
         self.database_mut(key).take(hash(key), key)
@@ -144,6 +145,7 @@ impl Keys<'_> {
     /// Removes a key and returns its entry, for callers that drop it elsewhere.
     pub fn unlink(&mut self, key: &[u8]) -> Option<Entry> {
         self.drop_expired(key);
+        self.cut_links(key);
         self.database_mut(key).remove(hash(key), key)
     }
 
@@ -154,6 +156,7 @@ impl Keys<'_> {
             self.drop_expired(&key);
             self.note_new(&key);
         }
+        self.cut_links(&key);
         let database = self.database_mut(&key);
         let hash = hash(&key);
         let deadline = entry.deadline();

@@ -1,6 +1,7 @@
 //! Loads a snapshot's frames into the keyspace.
 
 mod partial;
+mod sights;
 
 use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
@@ -123,7 +124,10 @@ impl<'e> Loader<'e> {
     /// Checks, after all frames are loaded, that no part is missing.
     pub fn finish(self) -> Result<(), ApplyError> {
         let partial = self.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some((number, first)) = partial.iter().min_by_key(|(number, _)| **number) else { return Ok(()) };
+        let Some((number, first)) = partial.iter().min_by_key(|(number, _)| **number) else {
+            sights::note_sights(self.engine.keyspace());
+            return Ok(());
+        };
         let (values, first) = (partial.len(), lock(first));
         Err(ApplyError::Incomplete { values, loaded: first.loaded(), first: first.shown(*number) })
     }

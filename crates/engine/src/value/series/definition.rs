@@ -1,6 +1,7 @@
 //! What a series is created with.
 
 use super::Labels;
+use super::rules::Relations;
 use crate::persist::record::{Cursor, put_varint};
 use tidemark_series::{DuplicatePolicy, Ignore, Options};
 
@@ -33,6 +34,21 @@ impl Unit {
         Self::ALL[self as usize].1
     }
 
+    /// Returns the unit with this code in snapshots.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().map(|(unit, _)| unit).find(|unit| *unit as u8 == code)
+    }
+
+    /// Returns its length in nanoseconds.
+    pub(crate) fn nanoseconds(self) -> i64 {
+        match self {
+            Self::Milliseconds => 1_000_000,
+            Self::Nanoseconds => 1,
+            Self::Microseconds => 1_000,
+            Self::Seconds => 1_000_000_000,
+        }
+    }
+
     /// Returns a time in this unit, given in microseconds since 1970.
     pub(crate) fn of_micros(self, now_us: u64) -> i64 {
         let now_us = i64::try_from(now_us).unwrap_or(i64::MAX);
@@ -45,14 +61,14 @@ impl Unit {
     }
 }
 
-/// Codes of the policies in snapshots; an absent policy is 0.
-const POLICIES: [DuplicatePolicy; 6] = [
-    DuplicatePolicy::Block,
-    DuplicatePolicy::First,
-    DuplicatePolicy::Last,
-    DuplicatePolicy::Min,
-    DuplicatePolicy::Max,
-    DuplicatePolicy::Sum,
+/// The policies with their names. A policy's place is its code in snapshots and in the log.
+pub(crate) const POLICIES: [(&str, DuplicatePolicy); 6] = [
+    ("block", DuplicatePolicy::Block),
+    ("first", DuplicatePolicy::First),
+    ("last", DuplicatePolicy::Last),
+    ("min", DuplicatePolicy::Min),
+    ("max", DuplicatePolicy::Max),
+    ("sum", DuplicatePolicy::Sum),
 ];
 
 /// What a series is created or altered with.
@@ -72,6 +88,8 @@ pub(crate) struct Definition {
     pub(crate) ignore: Ignore,
     /// Its labels.
     pub(crate) labels: Labels,
+    /// What it knows of other series, if anything.
+    pub(crate) relations: Option<Box<Relations>>,
 }
 
 impl Default for Definition {
@@ -84,23 +102,27 @@ impl Default for Definition {
             policy: None,
             ignore: Ignore::default(),
             labels: Labels::default(),
+            relations: None,
         }
     }
 }
 
 impl Definition {
-    /// Returns the options of its points.
+    /// Returns the options of its points. Points of a compacted series are never ignored.
     pub(super) fn options(&self) -> Options {
+        let is_compacted = self.relations.as_deref().is_some_and(|relations| relations.source.is_some());
         Options {
             retention: self.retention,
             duplicates: self.policy.unwrap_or_default(),
-            ignore: (self.ignore != Ignore::default()).then_some(self.ignore),
+            ignore: (self.ignore != Ignore::default() && !is_compacted).then_some(self.ignore),
         }
     }
 
-    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        // An absent policy is 0.
         let policy = self.policy.map_or(0, |policy| {
-            1 + POLICIES.iter().position(|known| *known == policy).expect("every policy has a code") as u8
+            1 + POLICIES.iter().position(|(_, known)| *known == policy).expect("every policy has a code")
+                as u8
         });
         into.extend_from_slice(&[self.unit as u8, u8::from(self.is_compressed), policy]);
         put_varint(into, self.retention);
@@ -108,11 +130,13 @@ impl Definition {
         put_varint(into, self.ignore.time);
         into.extend_from_slice(&self.ignore.value.to_bits().to_le_bytes());
         self.labels.encode(into);
+        if let Some(relations) = &self.relations {
+            relations.encode(into);
+        }
     }
 
-    pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
-        let unit = bytes.u8()?;
-        let (unit, _) = *Unit::ALL.iter().find(|(known, _)| *known as u8 == unit)?;
+    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let unit = Unit::of_code(bytes.u8()?)?;
         let is_compressed = match bytes.u8()? {
             0 => false,
             1 => true,
@@ -120,12 +144,13 @@ impl Definition {
         };
         let policy = match bytes.u8()? {
             0 => None,
-            code => Some(*POLICIES.get(usize::from(code) - 1)?),
+            code => Some(POLICIES.get(usize::from(code) - 1)?.1),
         };
         let retention = bytes.varint()?;
         let chunk_bytes = u32::try_from(bytes.varint()?).ok()?;
         let ignore = Ignore { time: bytes.varint()?, value: f64::from_bits(bytes.u64()?) };
         let labels = Labels::decode(bytes)?;
-        Some(Self { unit, retention, chunk_bytes, is_compressed, policy, ignore, labels })
+        let relations = if bytes.is_empty() { None } else { Some(Box::new(Relations::decode(bytes)?)) };
+        Some(Self { unit, retention, chunk_bytes, is_compressed, policy, ignore, labels, relations })
     }
 }

@@ -3,12 +3,15 @@
 
 mod capture;
 mod definition;
+mod duration;
 mod image;
 mod in_parts;
 mod labels;
+mod rules;
 
-pub(crate) use definition::{Definition, Unit};
+pub(crate) use definition::{Definition, POLICIES, Unit};
 pub(crate) use labels::Labels;
+pub(crate) use rules::{Relations, Rule};
 
 use super::{InParts, Object, TypedValue, Value};
 use crate::persist::blocks::Blocks;
@@ -49,6 +52,16 @@ impl TimeSeries {
         &self.0.definition
     }
 
+    fn definition_mut(&mut self) -> &mut Definition {
+        &mut self.0.definition
+    }
+
+    /// Tells the points what the definition says of them.
+    fn apply_options(&mut self) {
+        let options = self.0.definition.options();
+        self.0.points.set_options(options);
+    }
+
     /// Returns its points.
     pub(crate) fn points(&self) -> &Points {
         &self.0.points
@@ -63,8 +76,8 @@ impl TimeSeries {
     /// points.
     pub(crate) fn redefine(&mut self, definition: Definition) {
         assert_eq!(self.0.definition.labels, definition.labels, "labels change through the index");
-        self.0.points.set_options(definition.options());
         self.0.definition = definition;
+        self.apply_options();
     }
 
     /// Replaces the labels. The caller moves the key in the database's index.
@@ -82,8 +95,8 @@ impl TimeSeries {
         value: f64,
         policy: Option<DuplicatePolicy>,
     ) -> Result<Appended<f64>, AppendError> {
+        let policy = self.policy_or(policy);
         let SeriesState { definition, points, .. } = &mut *self.0;
-        let policy = policy.unwrap_or_else(|| definition.policy.unwrap_or_default());
         // Appending changes nothing if it needs a block that cannot be read. What it merges on the way may
         // wait.
         let appended = guarded(|| points.append_with(time, value, policy));
@@ -92,6 +105,33 @@ impl TimeSeries {
             points.seal();
         }
         Ok(appended)
+    }
+
+    /// Adds points behind all others. Returns `false`, and changes nothing, if they are not, or if
+    /// each must be looked at.
+    pub(crate) fn extend(&mut self, times: &[i64], values: &[f64]) -> bool {
+        let SeriesState { definition, points, .. } = &mut *self.0;
+        if points.options().ignore.is_some() || points.extend(times, values).is_err() {
+            return false;
+        }
+        if definition.is_compressed {
+            points.seal();
+        }
+        true
+    }
+
+    /// Returns whether [`TimeSeries::append`] would take a point; changes nothing.
+    pub(crate) fn check(
+        &self,
+        time: i64,
+        value: f64,
+        policy: Option<DuplicatePolicy>,
+    ) -> Result<(), AppendError> {
+        self.0.points.check(time, value, self.policy_or(policy))
+    }
+
+    fn policy_or(&self, policy: Option<DuplicatePolicy>) -> DuplicatePolicy {
+        policy.or(self.0.definition.policy).unwrap_or_default()
     }
 
     /// Removes the points between two times and returns their number.

@@ -118,12 +118,13 @@ impl Index {
         !self.everywhere.is_empty()
     }
 
-    /// Returns the other shards that queries of a key, in any database, read.
-    pub(crate) fn reached_from(&self, key: &[u8]) -> impl Iterator<Item = usize> {
+    /// Visits all keys of the queries of a key, in any database, that read several shards.
+    pub(crate) fn for_each_read_beside(&self, key: &[u8], mut visit: impl FnMut(&[u8])) {
         let hash = hash(key);
         // A query of one key reads no other shard.
         let shared = self.databases.values().filter_map(move |database| database.shared.get(hash, key));
-        shared.flat_map(|watched| watched.queries()).flat_map(|query| query.several())
+        let wide = shared.flat_map(|watched| watched.queries()).filter(|query| query.wide().is_some());
+        wide.for_each(|query| query.read.keys().into_iter().for_each(&mut visit));
     }
 
     /// Returns the other shards that queries of any of the shard's keys read.
@@ -257,7 +258,9 @@ mod tests {
             index.insert(0, key.as_bytes(), &both);
         }
         assert_eq!((ids(&index, "a"), ids(&index, "b")), (vec![2, 3], vec![3]));
-        assert!(index.reaches_further() && index.reached_from(b"a").count() == 2);
+        let mut beside = Vec::new();
+        index.for_each_read_beside(b"a", |key| beside.push(key.to_vec()));
+        assert!(index.reaches_further() && beside == [b"a", b"b"]);
         for key in ["a", "b"] {
             index.remove(0, key.as_bytes(), &both);
         }

@@ -48,6 +48,8 @@ pub(crate) enum Part {
     Window(Window),
     /// The number of members in a range.
     Counted(Counted),
+    /// Points of a time series: with the open bucket of a compacted one, or only its own.
+    Points { with_open_bucket: bool },
 }
 
 impl Part {
@@ -80,6 +82,11 @@ impl Part {
     /// A range of a sorted set, whose bounds begin at position 2.
     pub(crate) fn window(args: &[&[u8]], preset: Preset) -> Self {
         Window::of(args, preset).map_or(Self::Everything, Self::Window)
+    }
+
+    /// Points of a time series, whose options are behind position 1.
+    pub(crate) fn points(args: &[&[u8]]) -> Self {
+        Self::Points { with_open_bucket: args.iter().skip(2).any(|word| parse::is(word, "LATEST")) }
     }
 
     /// The number of members with scores in a range.
@@ -147,6 +154,7 @@ impl Part {
             (Self::Counted(counted), Touched::Moves(moves)) => {
                 counted.is_touched(&arg, moves, entry().and_then(sorted_set))
             }
+            (Self::Points { with_open_bucket }, Touched::OpenBucket) => *with_open_bucket,
             _ => true,
         }
     }

@@ -419,6 +419,9 @@ fn only_reads_of_one_key_look_at_a_part_of_it() {
             "zrangebylex",
             "zrevrangebylex",
             "zscan",
+            "ts.get",
+            "ts.range",
+            "ts.revrange",
         ]
     );
 }

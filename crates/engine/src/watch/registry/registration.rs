@@ -26,7 +26,7 @@ impl Engine {
     ) -> Result<(), ApplyError> {
         let read =
             Read::decode(bytes).ok_or_else(|| bytes.malformed("this is no read that can be watched"))?;
-        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), &read, time_us);
         let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
         let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
         let query = SharedQuery::new(query);
@@ -39,7 +39,7 @@ impl Engine {
         let id = bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that ends is missing"))?;
         let query =
             self.query(id).ok_or_else(|| bytes.malformed(format!("no read is watched since record {id}")))?;
-        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), time_us);
         self.unregister(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Engine {
         if !is_wanted(id) {
             return Ok(());
         }
-        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), &read, now_us);
         let read = self.registry().with_part(read);
         let query = SharedQuery::new(Query::restored(
             id,

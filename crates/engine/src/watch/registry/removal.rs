@@ -84,7 +84,7 @@ impl Engine {
         let mut room = Room::NONE;
         self.make_room(0, &mut room)?;
         let Some(query) = self.query(id) else { return Ok(false) };
-        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), now_us);
         let mut queries = self.registry().lock();
         if queries.of_id(id).is_none() {
             return Ok(false);
@@ -125,7 +125,7 @@ impl Engine {
         if self.check_writable().is_err() || self.make_room(0, &mut room).is_err() {
             return;
         }
-        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), now_us);
         let mut queries = self.registry().lock();
         if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
             return;

@@ -148,7 +148,7 @@ impl Engine {
         let Some(query) = self.query(id) else { return Resumed::Unknown };
         // With everything that the query reads locked, every record up to the head that concerns it
         // has been emitted.
-        let keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
+        let keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
         let head = self.log().appended();
         // A position in the log was checked when it was acknowledged.
         let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.registry().names.is_position(id, lsn);
@@ -211,7 +211,7 @@ impl Engine {
     /// Returns the LSN up to which a query's emissions are complete, and their number up to there.
     /// `None` if it is dormant.
     pub fn progress(&self, query: &Query) -> Option<(Lsn, u64)> {
-        let _keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
+        let _keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
         (!query.is_dormant()).then(|| (self.log().appended(), query.count()))
     }
 

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The first guess at the keys is those that the read names. A record that computes one of them
-//! from another key shows that this is not enough. Then the records are searched for dependencies
-//! ([`Widening`]), and the replay starts over.
+//! from another key shows that this is not enough, as does a loaded value that links to another key.
+//! Then the records are searched for dependencies ([`Widening`]), and the replay starts over.
 
 use crate::command::{Extension, parse};
 use crate::engine::Engine;
@@ -36,6 +36,9 @@ use tidemark_log::{Log, Lsn, Record};
 /// Approximate bytes of an entry besides its key and value.
 const ENTRY_BYTES: usize = 64;
 
+/// Bytes of a time and a value.
+const POINT_BYTES: usize = 16;
+
 /// See the module's documentation.
 pub struct Past {
     engine: Engine,
@@ -43,6 +46,8 @@ pub struct Past {
     scope: Scope,
     /// Limit on the bytes of the keys.
     limit: usize,
+    /// Dependencies that the loaded values show.
+    dependencies: Dependencies,
     /// Upper bound of the bytes added since they were counted.
     added: usize,
     /// Number of the last emission.
@@ -89,10 +94,14 @@ impl Past {
 
     fn within(engine: Engine, id: Lsn, scope: Scope, limit: usize) -> Self {
         let scratch = Reply::new(Protocol::Resp2);
-        Self { engine, id, scope, limit, added: 0, count: 0, last: Lsn::ZERO, scratch }
+        let dependencies = Dependencies::new(limit);
+        Self { engine, id, scope, limit, dependencies, added: 0, count: 0, last: Lsn::ZERO, scratch }
     }
 
     /// Loads the frames of a snapshot's keys. Skips keys out of scope.
+    ///
+    /// # Errors
+    /// [`PastError::Widened`] if a loaded value links to a key out of scope.
     pub fn load<E: From<PastError>>(
         &mut self,
         frames: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), PastError>) -> Result<(), E>,
@@ -108,7 +117,24 @@ impl Past {
         })?;
         self.added = loader.bytes();
         loader.finish().map_err(PastError::from)?;
-        Ok(())
+        if self.note_links() { Err(PastError::Widened.into()) } else { Ok(()) }
+    }
+
+    /// Notes the links of the loaded values. Returns whether one leads out of the scope: a link that
+    /// was made before the snapshot is in no record after it.
+    fn note_links(&mut self) -> bool {
+        let (mut is_wider, scope, dependencies) = (false, &self.scope, &mut self.dependencies);
+        for shard in self.engine.keyspace().lock_all() {
+            for database in shard.databases().iter().filter(|database| database.has_links()) {
+                database.table().for_each(|entry| {
+                    database.for_each_link(entry.key(), &mut |linked, _| {
+                        is_wider |= !scope.contains(linked);
+                        dependencies.note_link(entry.key(), linked);
+                    });
+                });
+            }
+        }
+        is_wider
     }
 
     /// Loads the query, if present, from a query frame of a snapshot that covers the log up to
@@ -238,8 +264,8 @@ impl Past {
 
     /// Starts the search for the missing keys, after [`PastError::Widened`].
     pub fn widen(self) -> Widening {
-        let Self { engine, id, scope, limit, .. } = self;
-        Widening { log: Arc::clone(engine.log()), id, scope, limit, dependencies: Dependencies::new(limit) }
+        let Self { engine, id, scope, limit, dependencies, .. } = self;
+        Widening { log: Arc::clone(engine.log()), id, scope, limit, dependencies }
     }
 }
 
@@ -298,7 +324,9 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
 /// Returns an upper bound of the growth of the keys by a record. O(its arguments), plus the time to
 /// encode the values that a command derives from.
 fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
-    let (mut growth, mut scratch) = (record.payload.len() + ENTRY_BYTES, Vec::new());
+    // A point takes at least one byte of a record, and at most this much memory.
+    let expansion = if record.kind == kind::POINTS { POINT_BYTES } else { 1 };
+    let (mut growth, mut scratch) = (record.payload.len() * expansion + ENTRY_BYTES, Vec::new());
     let mut of_key = |db: u8, key: &[u8]| {
         let shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
         shard.database(db as usize).get(hash(key), key).map_or(0, |entry| value_bytes(entry, &mut scratch))

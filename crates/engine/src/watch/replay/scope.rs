@@ -7,6 +7,7 @@
 
 use crate::command::{self, Command, KeySpec, WriteReach};
 use crate::keyspace::{Keyspace, hash};
+use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::change::{Change, Changes};
 use crate::persist::record::kind;
@@ -167,14 +168,15 @@ impl Scope {
         }
         let (first, step) = (first as usize, step as usize);
         let mut at = first;
-        while at < args.len() {
+        let options = if step > 2 { (args.len() - first) % step } else { 0 };
+        while at + options < args.len() {
             if self.contains(args[at]) {
                 at += step;
             } else {
                 args.drain(at..args.len().min(at + step));
             }
         }
-        args.len() > first
+        args.len() > first + options
     }
 }
 
@@ -190,8 +192,13 @@ pub(in crate::watch) fn for_each_command(
     mut visit: impl FnMut(u8, &'static Command, &[&[u8]]),
 ) -> Result<(), ApplyError> {
     for change in Changes::of(record).into_iter().flatten() {
-        if let Change::Command { command, db, args } = change.map_err(|error| error.in_record(record.lsn))? {
-            visit(db, command, &args);
+        match change.map_err(|error| error.in_record(record.lsn))? {
+            Change::Command { command, db, args } => visit(db, command, &args),
+            Change::Points(points) => {
+                let command = AddedPoints::command();
+                visit(points.db(), command, &[command.name.as_bytes(), points.key()]);
+            }
+            Change::Expired { .. } | Change::Acknowledged { .. } => {}
         }
     }
     Ok(())
@@ -239,6 +246,14 @@ impl Dependencies {
         }
         for key in touched.keys.iter().filter(|key| **key != hub) {
             self.edges.insert((hub, *key));
+        }
+    }
+
+    /// Adds a link between the values of two keys: each may be changed with the other, or read for it.
+    pub(in crate::watch) fn note_link(&mut self, one: &[u8], other: &[u8]) {
+        if !self.is_full() {
+            let (one, other) = (hash(one), hash(other));
+            self.edges.extend([(one, other), (other, one)]);
         }
     }
 
@@ -325,6 +340,9 @@ mod tests {
         };
         for (line, expected) in [
             ("MSET x 1 a 2 y 3 b 4", Some("MSET a 2 b 4")),
+            ("TS.MADD x 1 2 a 3 4 y 5 6 b 7 8", Some("TS.MADD a 3 4 b 7 8")),
+            ("TS.MADD x 1 2 a 3 4 y 5 6 CREATE", Some("TS.MADD a 3 4 CREATE")),
+            ("TS.MADD x 1 2 y 5 6 CREATE", None),
             ("DEL a x b", Some("DEL a b")),
             ("UNLINK x y", None),
             ("MSETNX a 1 b 2", Some("MSETNX a 1 b 2")),

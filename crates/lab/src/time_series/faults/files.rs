@@ -195,7 +195,7 @@ impl Work for Ingesting {
         let (held, _) = FaultyLog::open(&self.place, &folder.storage)?;
         expect_all(&replayed(&held.log)?, self.place.points)?;
         self.log = Some(held);
-        Ok(Findings { faults: Some(self.tally.checked()?), bytes_per_point: None })
+        Ok(Findings { faults: Some(self.tally.checked()?), ..Findings::default() })
     }
 
     fn release(&mut self) {
@@ -311,7 +311,7 @@ impl Work for Querying {
     fn check(&mut self) -> anyhow::Result<Findings> {
         let (_, series) = self.recovered.as_ref().context("the series is recovered before")?;
         expect_all(series, self.place.points)?;
-        Ok(Findings { faults: Some(self.tally.checked()?), bytes_per_point: None })
+        Ok(Findings { faults: Some(self.tally.checked()?), ..Findings::default() })
     }
 
     fn release(&mut self) {

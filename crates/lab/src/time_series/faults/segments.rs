@@ -153,7 +153,7 @@ impl Work for Ingesting {
         let parts = self.written.iter().map(Vec::as_slice);
         expect_all(&Series::assemble(Options::default(), &empty_head(), parts)?, self.points)?;
         anyhow::ensure!(self.tally.injected == self.faults.len() as u64, "a fault met no block");
-        Ok(Findings { faults: Some(self.tally.checked()?), bytes_per_point: None })
+        Ok(Findings { faults: Some(self.tally.checked()?), ..Findings::default() })
     }
 
     fn release(&mut self) {
@@ -232,7 +232,7 @@ impl Work for Querying {
 
     fn check(&mut self) -> anyhow::Result<Findings> {
         anyhow::ensure!(self.tally.injected == self.faults.len() as u64, "a fault met no block");
-        Ok(Findings { faults: Some(self.tally.checked()?), bytes_per_point: None })
+        Ok(Findings { faults: Some(self.tally.checked()?), ..Findings::default() })
     }
 
     fn release(&mut self) {

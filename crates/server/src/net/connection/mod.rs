@@ -5,10 +5,11 @@
 //!       └─ incomplete commands, and those that may not run yet, wait in `input`
 //! ```
 
-use crate::command::{dispatch, postponing};
+mod running;
+
 use crate::config::{Config, OutputLimit};
 use crate::context::Context;
-use crate::dice::{self, Conversation, Notice, Step};
+use crate::dice::{self, Conversation, Notice};
 use crate::events::change_stream;
 use crate::events::invalidation;
 use crate::events::invalidation_source::Source;
@@ -18,15 +19,13 @@ use crate::net::inbox::Unblock;
 use crate::net::offload;
 use crate::net::offload_queue::OffloadResult;
 use crate::net::outbox::{Reached, Until};
-use crate::net::time_slice::TimeSlice;
-use crate::resp::request::{RequestLimits, RequestParser};
+use crate::resp::request::RequestParser;
 use crate::session::{Session, Transaction, WaitFor};
 use crate::subscription::channel_flow::PendingTurns;
 use crate::subscription::lifecycle;
 use crate::subscription::ownership::FencingToken;
 use crate::subscription::resumption;
 use crate::wait;
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,10 +45,6 @@ const OUTPUT_CEILING_BYTES: usize = 2 * 1024 * 1024 * 1024;
 const INPUT_AHEAD_BYTES: usize = 64 * 1024;
 /// An empty input buffer larger than this is freed. Bytes.
 const KEPT_INPUT_BYTES: usize = 4 * 1024;
-/// A parser that holds more than this is shrunk. Bytes.
-const KEPT_PARSER_BYTES: usize = 16 * 1024;
-/// Number of arguments parsed without allocation.
-const USUAL_ARGUMENTS: usize = 16;
 
 /// Idle time after which a client in a reserved place is disconnected. Otherwise a connection pool
 /// that fills the ordinary places would fill the reserved ones too.
@@ -348,7 +343,7 @@ impl Connection {
 
     /// Ends the client's wait.
     pub(crate) fn unblock(&mut self, how: Unblock, cx: &Context<'_>) {
-        if wait::end(&mut self.session, how, &cx.shared.engine) {
+        if wait::end(&mut self.session, how, cx) {
             self.resume(cx);
         }
     }
@@ -376,7 +371,7 @@ impl Connection {
         }
         let log = cx.shared.engine.log();
         let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
-            && wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+            && wait::end(&mut self.session, Unblock::Timeout, cx);
         let synced = wait::synced(&mut self.session, reached.durable);
         if synced || has_room {
             self.resume(cx);
@@ -396,7 +391,7 @@ impl Connection {
             self.session.closing = true;
         }
         if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
-            wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+            wait::end(&mut self.session, Unblock::Timeout, cx);
         }
     }
 
@@ -625,72 +620,6 @@ impl Connection {
     fn may_run(&self) -> bool {
         let session = &self.session;
         session.wait.is_none() && !session.closing && !self.must_read_first() && !self.has_overflowed()
-    }
-
-    /// Runs the commands at the start of `bytes`. Returns how many bytes they took.
-    fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
-        let mut start = 0;
-        self.has_command = true;
-        self.limit_output(cx.config);
-        self.session.settings_changed = false;
-        let mut time_slice = TimeSlice::new(cx.turn);
-        while self.may_run() && !self.session.settings_changed {
-            let rest = &bytes[start..];
-            let step = match &mut self.language {
-                Language::Dice(conversation) => conversation.step(&mut self.session, rest, cx),
-                Language::Unknown | Language::Resp => self.resp_step(rest, cx),
-            };
-            match step {
-                Step::Ran(consumed) => {
-                    start += consumed;
-                    if time_slice.is_over(&cx.shared.clock) {
-                        break;
-                    }
-                }
-                Step::Postponed => break,
-                Step::Incomplete => {
-                    self.has_command = false;
-                    break;
-                }
-                Step::Malformed => {
-                    cx.counters.protocol_errors.add(1);
-                    self.session.closing = true;
-                    self.has_command = false;
-                    return bytes.len();
-                }
-            }
-        }
-        if start > 0 && self.parser.capacity() > KEPT_PARSER_BYTES {
-            self.parser.shrink();
-        }
-        start
-    }
-
-    /// Runs the command at the start of `rest`, if it is complete.
-    #[inline]
-    fn resp_step(&mut self, rest: &[u8], cx: &Context<'_>) -> Step {
-        let limits = RequestLimits {
-            arguments: cx.config.max_arguments,
-            bulk_bytes: cx.config.max_bulk_bytes,
-            authenticated: self.session.authenticated,
-        };
-        match self.parser.next(rest, &limits) {
-            Ok(Some(consumed)) => {
-                if !self.parser.is_empty() {
-                    let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
-                    if postponing::postpone(&mut self.session, &args, consumed, cx) {
-                        return Step::Postponed;
-                    }
-                    dispatch::run(&mut self.session, &args, cx);
-                }
-                Step::Ran(consumed)
-            }
-            Ok(None) => Step::Incomplete,
-            Err(error) => {
-                self.session.outbox.reply.error_text(&format!("ERR {error}"));
-                Step::Malformed
-            }
-        }
     }
 }
 

@@ -786,6 +786,86 @@ proptest! {
     }
 }
 
+/// Encodes a command as an array of bulk strings.
+fn frame(line: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    crate::resp::encode_request(&mut bytes, &line.split(' ').collect::<Vec<_>>());
+    bytes
+}
+
+#[test]
+fn points_in_a_pipeline_share_a_record_and_each_has_its_answer() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let mut connection = bench.connect();
+    let lines =
+        ["TS.ADD a 1 1", "TS.ADD b 1 x", "ts.add b 1 2", "TS.ADD a 1 1", "PING", "TS.ADD a 2 1", "TS.ADD a"];
+    let input: Vec<u8> = lines.iter().flat_map(|line| frame(line)).collect();
+    connection.receive(&input, &bench.context());
+    assert_eq!(connection.take(), "", "all wait for the first record");
+    let log = bench.shared.engine.log();
+    assert_eq!(log.appended(), Lsn(2), "a run, and the point behind PING");
+    log.wait_durable(Lsn(2)).expect("memory does not fail");
+    assert!(connection.log_moved(Reached::by(log), &bench.context()));
+    let answers = connection.take();
+    let answers: Vec<&str> = answers.lines().map(|line| line.get(..20).unwrap_or(line)).collect();
+    let expected =
+        [":1", "-ERR TSDB: invalid v", ":1", "-ERR TSDB: Error at ", "+PONG", ":2", "-ERR wrong number of"];
+    assert_eq!(answers, expected);
+    assert_eq!(bench.counters.commands.get(), lines.len() as u64);
+    assert_eq!(bench.shared.errors.all().values().sum::<u64>(), 3);
+}
+
+#[test]
+fn points_run_alone_where_they_must() {
+    let appended = |prefix: &[&str], lines: &[&str]| {
+        let bench = Bench::new(|_| {});
+        let mut connection = bench.connect();
+        for line in prefix {
+            connection.receive(&frame(line), &bench.context());
+        }
+        let before = bench.shared.engine.log().appended().0;
+        let input: Vec<u8> = lines.iter().flat_map(|line| frame(line)).collect();
+        connection.receive(&input, &bench.context());
+        (bench.shared.engine.log().appended().0 - before, connection.take().lines().count())
+    };
+    let points = ["TS.ADD a 1 1", "TS.ADD a 2 1", "TS.ADD b 2 1"];
+    assert_eq!(appended(&[], &points), (1, 3));
+    let durable: Vec<String> = points.iter().map(|line| format!("DURABLE {line}")).collect();
+    let durable: Vec<&str> = durable.iter().map(String::as_str).collect();
+    assert_eq!(appended(&[], &durable).0, 3);
+    assert_eq!(appended(&["MULTI"], &points), (0, 4), "they are queued");
+    assert_eq!(appended(&["CLIENT REPLY OFF"], &points).0, 3);
+    let many: Vec<String> = (0..300).map(|at| format!("TS.ADD a {at} 1")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(appended(&[], &many), (3, 300), "a run has at most 128 commands");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Replies to points do not depend on how the input is split, and so not on which share a record.
+    #[test]
+    fn pieces_of_points_do_not_matter(
+        lines in prop::collection::vec("TS.ADD [a-c] [0-9] [1-9x]( ON_DUPLICATE last)?|GET d|MULTI|EXEC|SET [a-d] 1|DEL a|TS.GET b", 1..20),
+        inline in 0_usize..20,
+        garbage in prop::collection::vec(any::<u8>(), 0..6),
+        splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut input = Vec::new();
+        for (at, line) in lines.iter().enumerate() {
+            if at == inline {
+                input.extend_from_slice(line.as_bytes());
+                input.extend_from_slice(b"\r\n");
+            } else {
+                input.extend(frame(line));
+            }
+        }
+        input.extend(garbage);
+        let (expected, answers) = answers_to(&input, &splits);
+        prop_assert_eq!(answers, expected);
+    }
+}
+
 #[test]
 fn positions_of_refusals_are_sent_when_their_records_are_durable() {
     let bench = Bench::new(|config| {

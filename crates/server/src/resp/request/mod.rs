@@ -155,6 +155,23 @@ impl RequestParser {
         self.arguments.iter().map(move |(start, end)| &source[*start as usize..*end as usize])
     }
 
+    /// Whether the command that [`next`](Self::next) has found is an inline command.
+    pub fn is_inline(&self) -> bool {
+        self.is_inline
+    }
+
+    /// Returns where the arguments of the command that [`next`](Self::next) has found start and end in
+    /// the input, unless it is an inline command.
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        if self.is_inline { &[] } else { &self.arguments }
+    }
+
+    /// Forgets the part of a command that was parsed, and any error: the next input starts after the
+    /// last whole command again.
+    pub fn restart(&mut self) {
+        (self.position, self.searched, self.missing, self.bulk_length) = (0, 0, 0, None);
+    }
+
     /// Returns a lower bound of the input that the next command needs, in bytes.
     pub fn needed(&self) -> usize {
         self.position + self.bulk_length.map_or(1, |length| length + 2)

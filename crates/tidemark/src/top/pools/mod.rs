@@ -3,7 +3,6 @@
 
 mod drift;
 mod json;
-mod listing;
 mod reading;
 mod sort;
 #[cfg(test)]
@@ -12,13 +11,13 @@ mod text;
 mod verdict;
 
 use super::line::Line;
+use super::listing::Listing;
 use super::source::ask;
 use super::view::{self, Subject, ViewArgs};
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use drift::Drift;
-use listing::Listing;
 use reading::{Pool, Reading, Summary};
 use serde_json::Value as Json;
 use sort::Sort;
@@ -71,7 +70,7 @@ pub(super) fn run(args: &PoolsArgs) -> anyhow::Result<ExitCode> {
         sort: args.sort,
         keys: args.keys,
         items: args.items,
-        listing: Listing::new(args.pattern.clone()),
+        listing: Listing::new("POOL.LIST", &[], args.pattern.clone()),
         summaries: HashMap::new(),
         seen: HashMap::new(),
     };

@@ -232,9 +232,17 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, args: &[&str]) -> io::Result<()> {
-        let mut request = format!("*{}\r\n", args.len());
-        for arg in args {
-            request.extend(["$", &arg.len().to_string(), "\r\n", arg, "\r\n"]);
+        self.send_together(&[args])
+    }
+
+    /// Sends commands by one write.
+    pub(crate) fn send_together<'a>(&mut self, commands: &[impl AsRef<[&'a str]>]) -> io::Result<()> {
+        let mut request = String::new();
+        for args in commands.iter().map(AsRef::as_ref) {
+            request.extend(["*", &args.len().to_string(), "\r\n"]);
+            for arg in args {
+                request.extend(["$", &arg.len().to_string(), "\r\n", arg, "\r\n"]);
+            }
         }
         self.reader.get_mut().write_all(request.as_bytes())
     }

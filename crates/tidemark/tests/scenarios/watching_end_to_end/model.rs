@@ -76,11 +76,9 @@ impl Model {
         match record.kind {
             kind::COMMAND | kind::TRANSACTION | kind::EXPIRY => {
                 let Some(payload) = without_positions(record) else { return };
-                let record = Record { payload: &payload, ..*record };
-                let applied = self.engine.apply(&record, &mut Reply::default());
-                applied.unwrap_or_else(|error| panic!("record {lsn} cannot be applied: {error}"));
-                self.emit(lsn, record.time_us);
+                self.apply(&Record { payload: &payload, ..*record });
             }
+            kind::POINTS => self.apply(record),
             kind::WATCH => {
                 if let Some(read) = reads.get(&lsn) {
                     self.begin(lsn, record.time_us, read);
@@ -95,6 +93,12 @@ impl Model {
             }
             _ => {}
         }
+    }
+
+    fn apply(&mut self, record: &Record<'_>) {
+        let (lsn, applied) = (record.lsn.0, self.engine.apply(record, &mut Reply::default()));
+        applied.unwrap_or_else(|error| panic!("record {lsn} cannot be applied: {error}"));
+        self.emit(lsn, record.time_us);
     }
 
     fn begin(&mut self, lsn: u64, time_us: u64, read: &Read) {

@@ -1,7 +1,7 @@
-//! The pools of a server: found by one full scan of the keyspace, then updated by a partial scan
-//! with each reading.
+//! The keys of one type: found by one full scan of the keyspace, then updated by a partial scan with
+//! each reading.
 
-use crate::top::source::ask;
+use super::source::ask;
 use anyhow::Context;
 use std::collections::BTreeSet;
 use tidemark_lab::client::Client;
@@ -10,14 +10,17 @@ use tidemark_lab::client::Client;
 const KEYS_AT_ONCE: &str = "1000";
 /// Calls per reading after the first: a scan of a large keyspace spans several readings.
 const ANSWERS_MAX: usize = 20;
-/// Most pools that are followed.
-const POOLS_MAX: usize = 1000;
+/// Most keys that are followed.
+const FOLLOWED_MAX: usize = 1000;
 
-/// The pools that were found.
+/// The keys that were found.
 pub(super) struct Listing {
+    /// The command that lists them, before its cursor, and words behind.
+    command: &'static str,
+    words: &'static [&'static str],
     pattern: Option<String>,
     found: BTreeSet<Vec<u8>>,
-    /// Pools of the current scan.
+    /// Keys of the current scan.
     coming: BTreeSet<Vec<u8>>,
     cursor: String,
     is_complete: bool,
@@ -26,8 +29,15 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    pub(super) fn new(pattern: Option<String>) -> Self {
+    /// Lists keys by a command with a cursor, such as `SCAN`, with `words` behind it.
+    pub(super) fn new(
+        command: &'static str,
+        words: &'static [&'static str],
+        pattern: Option<String>,
+    ) -> Self {
         Self {
+            command,
+            words,
             pattern,
             found: BTreeSet::new(),
             coming: BTreeSet::new(),
@@ -37,12 +47,12 @@ impl Listing {
         }
     }
 
-    /// Returns whether all pools are followed: there are not too many.
+    /// Returns whether all keys are followed: there are not too many.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Continues the scan and returns the pools known so far.
+    /// Continues the scan and returns the keys known so far.
     pub(super) fn read(&mut self, client: &mut Client) -> anyhow::Result<Vec<Vec<u8>>> {
         let mut answers = 0;
         while !self.is_begun || answers < ANSWERS_MAX {
@@ -56,7 +66,7 @@ impl Listing {
             .found
             .iter()
             .chain(&self.coming)
-            .take(POOLS_MAX)
+            .take(FOLLOWED_MAX)
             .cloned()
             .collect::<BTreeSet<_>>()
             .into_iter()
@@ -65,7 +75,8 @@ impl Listing {
 
     /// Makes one call; returns whether it completes the scan.
     fn step(&mut self, client: &mut Client) -> anyhow::Result<bool> {
-        let mut command = vec!["POOL.LIST", &self.cursor, "COUNT", KEYS_AT_ONCE];
+        let mut command = vec![self.command, &self.cursor, "COUNT", KEYS_AT_ONCE];
+        command.extend(self.words);
         if let Some(pattern) = &self.pattern {
             command.extend(["MATCH", pattern]);
         }
@@ -73,9 +84,9 @@ impl Listing {
         let parts = answer
             .as_elements()
             .and_then(|parts| Some((parts.first()?.as_bytes()?, parts.get(1)?.as_elements()?)));
-        let (cursor, keys) = parts.context("the server lists pools in another way than this version does")?;
+        let (cursor, keys) = parts.context("the server lists keys in another way than this version does")?;
         for key in keys.iter().filter_map(|key| key.as_bytes()) {
-            if self.coming.len() < POOLS_MAX {
+            if self.coming.len() < FOLLOWED_MAX {
                 self.coming.insert(key.to_vec());
             } else {
                 self.is_complete = false;

@@ -1,0 +1,153 @@
+//! `TS.READ`: points from a time on, for which a client may wait.
+
+use super::errors;
+use super::range::Range;
+use super::reading::reply_range;
+use crate::blocking::waiter::Block;
+use crate::command::parse::{canonical_integer, is};
+use crate::context::{Context, Keys};
+use crate::error::CommandError;
+use crate::value::series::Points;
+use crate::value::{Object, TimeSeries, Type, TypedValue};
+
+/// A read as a client asks for it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    /// How long to wait, in milliseconds, and for how many points; 0 milliseconds wait for ever.
+    wait: Option<(u64, u64)>,
+    /// Most points that are answered.
+    count: Option<usize>,
+}
+
+impl Request {
+    fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
+        let positive = |word: &[u8]| canonical_integer(word).and_then(|count| u64::try_from(count).ok());
+        let (mut request, mut at) = (Self::default(), 3);
+        while at < args.len() {
+            match &args[at..] {
+                [word, duration, count, ..] if is(word, "BLOCK") && request.wait.is_none() => {
+                    let duration = positive(duration).ok_or(errors::BLOCK_DURATION)?;
+                    canonical_integer(count).ok_or(errors::BLOCK_DURATION)?;
+                    let count = positive(count).filter(|count| *count > 0).ok_or(errors::BLOCK_COUNT)?;
+                    request.wait = Some((duration, count));
+                    at += 3;
+                }
+                [word, count, ..] if is(word, "MAX_COUNT") && request.count.is_none() => {
+                    let count = positive(count).filter(|count| *count > 0).ok_or(errors::MAX_COUNT)?;
+                    request.count = Some(usize::try_from(count).unwrap_or(usize::MAX));
+                    at += 2;
+                }
+                _ => return Err(errors::arity(args)),
+            }
+        }
+        match (request.wait, request.count) {
+            (Some((_, least)), Some(most)) if least > most as u64 => Err(errors::BLOCK_COUNT_RANGE),
+            _ => Ok(request),
+        }
+    }
+}
+
+/// Returns the time from which on points are read; `None` if no point can be that late.
+fn cursor(word: &[u8], series: Option<&TimeSeries>) -> Result<Option<i64>, CommandError> {
+    let points = series.map(TimeSeries::points);
+    let last = || points.and_then(Points::last).map(|(time, _)| time);
+    Ok(match word {
+        b"-" => Some(points.and_then(Points::first).map_or(0, |(time, _)| time)),
+        b"+" => Some(last().unwrap_or(0)),
+        b"$" => last().map_or(Some(0), |last| last.checked_add(1)),
+        word => Some(canonical_integer(word).filter(|time| *time >= 0).ok_or(errors::INVALID_TIMESTAMP)?),
+    })
+}
+
+/// Returns the number of points from a cursor on.
+fn count_from(series: Option<&TimeSeries>, cursor: Option<i64>) -> u64 {
+    series.zip(cursor).map_or(0, |(series, from)| series.points().count_in(from..=i64::MAX))
+}
+
+pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let request = Request::parse(args)?;
+    cursor(args[2], None)?;
+    let series = ctx.keys.read::<TimeSeries>(args[1])?;
+    let from = cursor(args[2], series)?;
+    if let Some((duration, least)) = request.wait
+        && count_from(series, from) < least
+    {
+        if !ctx.keys.can_wait() {
+            return Err(errors::BLOCK_FORBIDDEN);
+        }
+        // The cursor is fixed now; behind the greatest time, there will be nothing to read.
+        let from = from.map_or_else(|| b"$".to_vec(), |from| from.to_string().into_bytes());
+        let resolved = args.iter().map(|arg| arg.to_vec());
+        let resolved = resolved.enumerate().map(|(at, arg)| if at == 2 { from.clone() } else { arg });
+        let timeout_ms = Some(duration).filter(|duration| *duration > 0);
+        let block = Block::new(Type::Series, &args[1..2], timeout_ms);
+        ctx.keys.block(block.reading(is_ready, resolved.collect()));
+        return Ok(());
+    }
+    answer(ctx, args[1], from, &request)
+}
+
+/// Answers a client that has waited with what there is.
+pub(super) fn serve(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError> {
+    let request = Request::parse(args)?;
+    let from = cursor(args[2], series(ctx.keys, key))?;
+    answer(ctx, key, from, &request)
+}
+
+/// Whether a client waits no longer: there are enough points, or the key is gone.
+fn is_ready(object: Option<&Object>, args: &[Vec<u8>]) -> bool {
+    let Some(series) = object.and_then(TimeSeries::from_object) else { return object.is_none() };
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    let least = Request::parse(&args).ok().and_then(|request| request.wait).map_or(0, |(_, least)| least);
+    cursor(args[2], Some(series)).is_ok_and(|from| count_from(Some(series), from) >= least)
+}
+
+/// Returns the series of a key, if it holds one.
+fn series<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
+    keys.read(key).ok().flatten()
+}
+
+fn answer(
+    ctx: &mut Context<'_, '_>,
+    key: &[u8],
+    from: Option<i64>,
+    request: &Request,
+) -> Result<(), CommandError> {
+    let Some((series, from)) = series(ctx.keys, key).zip(from) else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let range = Range::from_time(from, request.count);
+    let source = range.source(ctx.keys, key, series)?;
+    ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_in_any_order_and_once() {
+        let parse = |line: &str| {
+            Request::parse(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        let all = Ok(Request { wait: Some((10, 2)), count: Some(3) });
+        assert_eq!(parse("ts.read k 1 BLOCK 10 2 MAX_COUNT 3"), all);
+        assert_eq!(parse("ts.read k 1 max_count 3 block 10 2"), all);
+        assert_eq!(parse("ts.read k 1"), Ok(Request::default()));
+        for (line, error) in [
+            ("FOO", errors::arity(&[b"ts.read"])),
+            ("MAX_COUNT", errors::arity(&[b"ts.read"])),
+            ("BLOCK 10", errors::arity(&[b"ts.read"])),
+            ("MAX_COUNT 1 MAX_COUNT 1", errors::arity(&[b"ts.read"])),
+            ("MAX_COUNT 0", errors::MAX_COUNT),
+            ("BLOCK -1 1", errors::BLOCK_DURATION),
+            ("BLOCK 10 x", errors::BLOCK_DURATION),
+            ("BLOCK 10 0", errors::BLOCK_COUNT),
+            ("BLOCK 10 3 MAX_COUNT 2", errors::BLOCK_COUNT_RANGE),
+        ] {
+            assert_eq!(parse(&format!("ts.read k 1 {line}")), Err(error.to_string()), "{line}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Points to log in columns, in place of the commands that added them.
+
+use super::{Keys, shard_mut_in};
+use crate::error::CommandError;
+use crate::keyspace::hash;
+use crate::persist::points::PointsEncoder;
+use crate::value::{Definition, TimeSeries, TypedValue};
+use std::cell::Cell;
+use tidemark_series::DuplicatePolicy;
+
+/// An encoder with more memory than this is not kept. Bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// The encoder of the thread's last record, for its memory.
+    static SPARE: Cell<Option<Box<PointsEncoder>>> = const { Cell::new(None) };
+}
+
+/// Keeps the memory of an encoder for the thread's next record of points.
+pub(crate) fn keep_encoder(encoder: Box<PointsEncoder>) {
+    if encoder.capacity() <= KEPT_BYTES {
+        SPARE.set(Some(encoder));
+    }
+}
+
+impl Keys<'_> {
+    /// Makes the commands under these locks collect the points that they add, for one record.
+    pub(crate) fn collect_points(&mut self) {
+        let mut encoder = SPARE.take().unwrap_or_default();
+        encoder.begin(self.db(), self.now_us());
+        self.points = Some(encoder);
+    }
+
+    /// Returns the collected points, if they were collected.
+    pub(crate) fn take_points(&mut self) -> Option<Box<PointsEncoder>> {
+        self.points.take()
+    }
+
+    /// Collects a point that was added.
+    #[inline]
+    pub(crate) fn note_point(&mut self, key: &[u8], policy: Option<DuplicatePolicy>, time: i64, value: f64) {
+        if let Some(points) = &mut self.points {
+            points.push(key, policy, time, value);
+        }
+    }
+
+    /// Collects points that were added to one series.
+    pub(crate) fn note_points(
+        &mut self,
+        key: &[u8],
+        policy: Option<DuplicatePolicy>,
+        times: &[i64],
+        values: &[f64],
+    ) {
+        if let Some(points) = &mut self.points {
+            points.extend(key, policy, times, values);
+        }
+    }
+
+    /// Notes that the next point creates its series.
+    pub(crate) fn note_created(&mut self, key: &[u8], definition: &Definition) {
+        if let Some(points) = &mut self.points {
+            points.create(key, definition);
+        }
+    }
+
+    /// Returns a series to add points to, with one lookup; `None` if the key does not exist. The
+    /// caller reports changes by [`Keys::changed`].
+    #[inline]
+    pub(crate) fn series_mut(&mut self, key: &[u8]) -> Result<Option<&mut TimeSeries>, CommandError> {
+        let (clock, expired_until_ms) = (self.clock(), self.expired_until_ms);
+        let db = self.db;
+        // The fields apart: the series borrows the shard.
+        let Self { has_met_expired, locked, keyspace, .. } = self;
+        let shard = shard_mut_in(locked, keyspace, key);
+        let Some(entry) = shard.database_mut(db).get_mut(hash(key), key) else { return Ok(None) };
+        if entry.deadline().is_some_and(|at| at <= expired_until_ms) {
+            has_met_expired.set(true);
+            return Ok(None);
+        }
+        entry.touch(clock);
+        entry.object_mut().and_then(TimeSeries::from_object_mut).map(Some).ok_or(CommandError::WrongType)
+    }
+}

@@ -1,0 +1,256 @@
+//! Lenses: series seen through transforms.
+
+use crate::series::{expect, wire};
+use crate::support::{Client, engine, replayed, run_on_threads};
+use crate::watching::{answers, watch};
+use proptest::prelude::*;
+
+#[test]
+fn a_lens_shows_its_source_through_its_transforms() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD kitchen 1000 0", ":1000"),
+            ("TS.ADD kitchen 2000 100", ":2000"),
+            ("LENS.CREATE f kitchen celsius_to_fahrenheit", "+OK"),
+            ("TYPE f", "+lens"),
+            ("TS.GET f", "*2 :2000 +212"),
+            ("TS.RANGE f - +", "*2 *2 :1000 +32 *2 :2000 +212"),
+            ("TS.REVRANGE f - + COUNT 1", "*1 *2 :2000 +212"),
+            ("TS.RANGE f 1500 +", "*1 *2 :2000 +212"),
+            ("TS.RANGE f - + AGGREGATION avg,count 5000", "*1 *3 :0 +122 +2"),
+            ("TS.RANGE f - + FILTER_BY_TS 1000 3000", "*1 *2 :1000 +32"),
+            ("TS.RANGE f - + FILTER_BY_VALUE 100 300", "*1 *2 :2000 +212"),
+            ("TS.NRANGE 2 kitchen f - +", "*2 *2 :1000 *2 +0 +32 *2 :2000 *2 +100 +212"),
+            // Always current.
+            ("TS.ADD kitchen 3000 -40", ":3000"),
+            ("TS.GET f", "*2 :3000 +-40"),
+            ("TS.DEL kitchen 3000 3000", ":1"),
+            ("TS.GET f", "*2 :2000 +212"),
+        ],
+    );
+}
+
+#[test]
+fn a_lens_sees_other_lenses_and_several_series() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD errors 1000 1", ":1000"),
+            ("TS.ADD errors 61000 6", ":61000"),
+            ("TS.ADD requests 500 100", ":500"),
+            ("TS.ADD requests 31000 200", ":31000"),
+            ("LENS.CREATE share errors / requests ASOF 30s", "+OK"),
+            ("LENS.CREATE percent share affine 100 0", "+OK"),
+            ("TS.RANGE percent - +", "*2 *2 :1000 +1 *2 :61000 +3"),
+            ("LENS.CREATE both errors expr x+2*y WITH share ASOF 1m shift 1", "+OK"),
+            ("TS.RANGE both - +", "*2 *2 :1001 +1.02 *2 :61001 +6.06"),
+            ("LENS.CREATE rate errors rate", "+OK"),
+            ("TS.RANGE rate - +", "*1 *2 :61000 +8.333333333333333E-2"),
+            ("LENS.COMPOSE hourly rate percent", "+OK"),
+            ("TS.RANGE hourly - +", "*1 *2 :61000 +8.333333333333332"),
+            ("LENS.LIST", "*5 $both $hourly $percent $rate $share"),
+            ("LENS.LIST SOURCE requests", "*1 $share"),
+        ],
+    );
+    assert_eq!(
+        Client::new(&engine).run("LENS.INFO share"),
+        "*6 +source $6 errors +unit +ms +transforms *1 *4 +transform $19 / requests ASOF 30s +reads \
+         $58 the point, and the other key's newest, at most 30000 older"
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn what_a_lens_cannot_see_is_named() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD a 1 1", ":1"),
+            ("SET text x", "+OK"),
+            ("LENS.CREATE l none abs", "-ERR LENS: there is no 'none' for the lens to see"),
+            ("LENS.CREATE l text abs", "-ERR LENS: 'text' is neither a series nor a lens"),
+            ("LENS.CREATE l l abs", "-ERR LENS: the lens would see itself, by 'l'"),
+            ("LENS.CREATE l a + l ASOF 1", "-ERR LENS: the lens would see itself, by 'l'"),
+            ("LENS.CREATE l a + none ASOF 1", "-ERR LENS: there is no 'none' for the lens to see"),
+            ("LENS.CREATE a a abs", "-ERR LENS: the key 'a' exists already"),
+            (
+                "LENS.CREATE l a expr x+",
+                "-ERR LENS: the expression is not valid: a value is missing at column 3",
+            ),
+            (
+                "LENS.CREATE l a celcius_to_kelvin",
+                "-ERR LENS: unknown transform 'celcius_to_kelvin'; did you mean 'celsius_to_kelvin'?",
+            ),
+            ("LENS.CREATE l a", "+OK"),
+            ("LENS.CREATE m l abs", "+OK"),
+            ("TS.GET m", "*2 :1 +1"),
+            ("TS.ADD m 2 2", "-ERR TSDB: the key is not a TSDB key"),
+            ("TS.GET text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("TS.GET none", "-ERR TSDB: the key does not exist"),
+            ("DEL a", ":1"),
+            ("TS.GET m", "-ERR LENS: there is no 'a' for the lens to see"),
+            ("LENS.CREATE a m abs", "-ERR LENS: the lens would see itself, by 'a'"),
+            // By names, whatever is there.
+            ("TS.ADD a 5 -5", ":5"),
+            ("TS.GET m", "*2 :5 +5"),
+            ("RENAME a b", "+OK"),
+            ("RENAME m a", "+OK"),
+            (
+                "TS.GET l",
+                "-ERR LENS: more than 16 lenses over each other, up to 'a', or one that sees itself",
+            ),
+            ("LENS.DROP l text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("LENS.DROP l none", "-ERR LENS: there is no lens 'none'"),
+            ("LENS.DROP l a l", ":2"),
+            ("LENS.LIST", "*0"),
+            ("TS.ADD s 1 1 UNIT s", ":1"),
+            ("LENS.CREATE l b / s ASOF 5", "-ERR LENS: the times of 's' are in s, those of the source in ms"),
+            (
+                "LENS.CREATE l s resample 1500ms",
+                "-ERR LENS: resample needs a step: a duration above 0, in the series' unit or with its own, such as 1m, not '1500ms'",
+            ),
+        ],
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_read_beyond_the_limits_of_a_transform_is_refused() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD k 0 0", ":0"),
+            ("TS.ADD k 1000000000000 1", ":1000000000000"),
+            ("LENS.CREATE fine k resample 1 linear", "+OK"),
+            ("TS.RANGE fine - +", "-ERR LENS: the step makes more than 4194304 points; read a shorter range"),
+            (
+                "TS.RANGE fine 500000000000 500000000001",
+                "*2 *2 :500000000000 +5E-1 *2 :500000000001 +5.00000000001E-1",
+            ),
+            ("TS.GET fine", "*2 :1000000000000 +1"),
+        ],
+    );
+}
+
+#[test]
+fn a_lens_follows_its_key_as_any_value_does() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.ADD a 1 1", ":1"),
+            ("LENS.CREATE l a affine 2 0", "+OK"),
+            ("COPY l copy", ":1"),
+            ("TS.GET copy", "*2 :1 +2"),
+            ("RENAME l moved", "+OK"),
+            ("TS.GET moved", "*2 :1 +2"),
+            ("MOVE moved 1", ":1"),
+            ("EXPIRE copy 100", ":1"),
+            ("PERSIST copy", ":1"),
+            ("OBJECT ENCODING copy", "$raw"),
+        ],
+    );
+    let other = Client { db: 1, ..Client::new(&engine) };
+    assert_eq!(other.run("TS.GET moved"), wire("-ERR LENS: there is no 'a' for the lens to see"));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+
+    /// A lens through a linear transform shows what reading the source and computing it would.
+    #[test]
+    fn every_read_of_a_lens_is_that_of_a_series_with_its_points(
+        points in proptest::collection::btree_map(0_i64..5_000, -100_i32..100, 1..2_500),
+        reads in proptest::collection::vec((0_i64..5_000, 0_i64..2_000, 1_i64..700), 1..5),
+    ) {
+        let engine = engine();
+        let client = Client::new(&engine);
+        client.run("TS.CREATE seen");
+        client.run("TS.CREATE copied");
+        for (time, value) in &points {
+            client.run(&format!("TS.ADD seen {time} {value}"));
+            client.run(&format!("TS.ADD copied {time} {}", f64::from(*value) * 2.0 + 1.0));
+        }
+        client.run("LENS.CREATE lens seen affine 2 1");
+        for (from, length, step) in reads {
+            let to = from + length;
+            for read in [
+                format!("RANGE KEY {from} {to}"),
+                format!("REVRANGE KEY {from} {to} COUNT {step}"),
+                format!("RANGE KEY {from} {to} AGGREGATION avg,max,twa,first {step} EMPTY"),
+                format!("REVRANGE KEY - {to} AGGREGATION std.p,last {step}"),
+                format!("RANGE KEY - + FILTER_BY_VALUE -50 {step}"),
+                "GET KEY".to_owned(),
+            ] {
+                let lens = client.run(&format!("TS.{}", read.replace("KEY", "lens")));
+                let copied = client.run(&format!("TS.{}", read.replace("KEY", "copied")));
+                prop_assert_eq!(lens, copied, "{}", read);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_watched_lens_emits_when_what_it_sees_changes() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("TS.ADD a 1 1");
+    client.run("TS.ADD b 1 10");
+    client.run("LENS.CREATE sum a + b ASOF 100");
+    client.run("LENS.CREATE double sum affine 2 0");
+    let query = watch(&engine, "TS.GET double");
+    for (line, expected) in [
+        ("TS.ADD a 2 2", Some("*2 :2 ,24")),
+        ("TS.ADD b 2 20", Some("*2 :2 ,44")),
+        // Nothing changes for the lens.
+        ("TS.ADD b 3 30", None),
+        ("SET c x", None),
+        ("RENAME b d", Some("-ERR LENS: there is no 'b' for the lens to see")),
+        ("TS.ADD b 1 0", Some("*2 :2 ,4")),
+        ("DEL double", Some("-ERR TSDB: the key does not exist")),
+        ("LENS.CREATE double a", Some("*2 :2 ,2")),
+        ("TS.ADD b 1 7 ON_DUPLICATE last", None),
+        ("TS.ADD a 3 3", Some("*2 :3 ,3")),
+        ("FLUSHDB", Some("-ERR TSDB: the key does not exist")),
+        ("TS.ADD a 3 3", None),
+        ("LENS.CREATE double a", Some("*2 :3 ,3")),
+    ] {
+        let before = answers(&query).len();
+        let answer = client.run(line);
+        assert!(!answer.starts_with('-'), "{line}: {answer}");
+        let answers = answers(&query);
+        let emitted = answers.get(before).map(String::as_str);
+        assert_eq!(emitted, expected, "{line}");
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn writers_and_readers_of_lenses_in_all_directions_do_not_block_each_other() {
+    const KEYS: usize = 6;
+    let engine = engine();
+    for key in 0..KEYS {
+        Client::new(&engine).run(&format!("TS.ADD k{key} 1 {key}"));
+    }
+    run_on_threads(&engine, |thread, step| {
+        let (key, other) = ((step + thread) % KEYS, (step * 5 + 3 * thread) % KEYS);
+        match (step + 3 * thread) % 9 {
+            0 => format!("LENS.CREATE l{other} k{key} + k{other} ASOF 5"),
+            1 => format!("RENAME k{key} x{thread}"),
+            2 => format!("RENAME x{thread} k{key}"),
+            3 => format!("LENS.CREATE l{key} l{other} abs"),
+            4 => format!("TS.NRANGE 2 l{key} k{other} - +"),
+            5 => format!("DEL l{key}"),
+            6 => format!("TS.GET l{other}"),
+            7 => format!("RENAME l{key} l{other}"),
+            _ => format!("TS.MADD k{key} {step} 1 k{other} {step} 2"),
+        }
+    });
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
