@@ -46,9 +46,6 @@ pub enum CommandError {
     /// Points of a series are in a block that cannot be read from its file.
     #[error("ERR a block of a series is damaged or cannot be read: {0}")]
     UnreadableBlock(Box<UnreadableBlock>),
-    /// A change needs points that are in such a block.
-    #[error("ERR the points of the series around {0} cannot be read from their file; nothing was changed")]
-    UnreadablePoints(i64),
     /// Any other error, with its code.
     #[error("{0}")]
     Text(Cow<'static, str>),
@@ -58,5 +55,20 @@ impl CommandError {
     /// Creates an error from its whole text, code included.
     pub const fn text(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
+    }
+
+    /// Creates the error of a block that cannot be read.
+    #[cold]
+    pub(crate) fn unreadable(block: UnreadableBlock) -> Self {
+        Self::UnreadableBlock(Box::new(block))
+    }
+
+    /// Names the series whose block cannot be read, if the error is of that kind.
+    #[must_use]
+    pub(crate) fn of_series(self, key: &[u8]) -> Self {
+        match self {
+            Self::UnreadableBlock(block) => Self::UnreadableBlock(Box::new(block.of(key))),
+            other => other,
+        }
     }
 }

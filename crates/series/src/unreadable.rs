@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 /// A block whose points cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the points from {first} to {last} cannot be read: {what}")]
+#[error("{}the points from {first} to {last} cannot be read: {what}", series.as_deref().unwrap_or_default())]
 pub struct UnreadableBlock {
     /// Time of the block's first point.
     pub first: i64,
@@ -16,6 +16,17 @@ pub struct UnreadableBlock {
     pub last: i64,
     /// What is wrong, with file and offset.
     pub what: String,
+    /// Which series it is, as the message says it, if that is known.
+    pub series: Option<Box<str>>,
+}
+
+impl UnreadableBlock {
+    /// Names the series, unless it has a name.
+    #[must_use]
+    pub fn of(mut self, name: &[u8]) -> Self {
+        self.series.get_or_insert_with(|| format!("series '{}': ", name.escape_ascii()).into());
+        self
+    }
 }
 
 /// A block was needed that cannot be read; the guard knows more.
@@ -63,6 +74,24 @@ pub fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, UnreadableBlock> {
     }
 }
 
+/// Runs `read` of the series with this name: a failure in it is recorded with the name.
+pub fn naming<T>(name: &[u8], read: impl FnOnce() -> T) -> T {
+    let value = read();
+    GUARD.with_borrow_mut(|guard| {
+        if let Guard::Present(Some(_)) = guard {
+            name_failure(guard, name);
+        }
+    });
+    value
+}
+
+#[cold]
+fn name_failure(guard: &mut Guard, name: &[u8]) {
+    if let Guard::Present(failure) = guard {
+        *failure = failure.take().map(|block| block.of(name));
+    }
+}
+
 /// Records a failure for the caller that guards this thread's reads.
 #[cold]
 pub(crate) fn note(block: impl FnOnce() -> UnreadableBlock) -> Unreadable {
@@ -98,7 +127,7 @@ mod tests {
     use super::*;
 
     fn failure(first: i64) -> UnreadableBlock {
-        UnreadableBlock { first, last: first + 1, what: "a test".to_owned() }
+        UnreadableBlock { first, last: first + 1, what: "a test".to_owned(), series: None }
     }
 
     #[test]
@@ -110,6 +139,17 @@ mod tests {
             note(|| failure(3));
         });
         assert_eq!(failed, Err(failure(2)));
+    }
+
+    #[test]
+    fn a_failure_has_the_name_of_its_series() {
+        let failed = guarded(|| {
+            naming(b"whole", || ());
+            naming(b"damaged", || note(|| failure(1)));
+            naming(b"whole too", || ());
+        });
+        let message = failed.expect_err("a failure").to_string();
+        assert_eq!(message, "series 'damaged': the points from 1 to 2 cannot be read: a test");
     }
 
     #[test]

@@ -66,8 +66,8 @@ impl Rest {
     /// Writes the reply, or the error in place of it.
     pub(crate) fn write(self, reply: &mut Reply) {
         let mark = reply.len();
-        let written = guarded(|| (self.0)(reply))
-            .unwrap_or_else(|block| Err(CommandError::UnreadableBlock(block.into())));
+        let written =
+            guarded(|| (self.0)(reply)).unwrap_or_else(|block| Err(CommandError::unreadable(block)));
         if let Err(error) = written {
             reply.truncate(mark);
             reply.error(&error);

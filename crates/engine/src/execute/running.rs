@@ -63,7 +63,7 @@ impl Engine {
             keys.note_misses(call.command, call.args);
         }
         let run = guarded(|| handler(&mut Context { keys, reply }, call.args));
-        if let Err(error) = run.unwrap_or_else(|block| Err(CommandError::UnreadableBlock(block.into()))) {
+        if let Err(error) = run.unwrap_or_else(|block| Err(CommandError::unreadable(block))) {
             answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
@@ -83,5 +83,10 @@ fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark:
     keys.events.forget_misses();
     keys.effects.drop_rest();
     reply.truncate(mark);
+    let mut named = call.command.keys.keys(call.args);
+    let error = match (named.next(), named.next()) {
+        (Some(key), None) => error.of_series(key),
+        _ => error,
+    };
     reply.error(&call.command.explain(call.args, error));
 }

@@ -229,7 +229,8 @@ impl Block {
         if self.has_points() {
             return Ok(self.clone());
         }
-        let unreadable = |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what };
+        let unreadable =
+            |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what, series: None };
         let place = self.place().expect("a block without its points has a place");
         let words = place.source.read(place.offset, self.stored_words()).map_err(unreadable)?;
         // The header is part of what the checksum covers, and these contents were checked when they were

@@ -5,6 +5,7 @@ use super::piece::Piece;
 use super::{DuplicatePolicy, Series};
 use crate::BLOCK_POINTS;
 use crate::sample::Sample;
+use crate::unreadable::{Unreadable, UnreadableBlock, guarded};
 
 /// What became of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,7 +20,7 @@ pub enum Appended<V> {
 }
 
 /// Why a point is refused. Nothing has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// There is a point at this time, and the policy refuses a second.
     #[error("the series has a point at {0} already, and its duplicate policy refuses this one")]
@@ -35,9 +36,9 @@ pub enum AppendError {
     /// The sum of the two values at this time is beyond the type's range.
     #[error("the sum of the values at {0} is beyond the range of their type")]
     Overflow(i64),
-    /// The points around this time are in a block that cannot be read from its file.
-    #[error("the points of the series around {0} cannot be read from their file")]
-    Unreadable(i64),
+    /// It needs points that are in a block that cannot be read from its file.
+    #[error(transparent)]
+    Unreadable(Box<UnreadableBlock>),
     /// Times do not rise, or there are more or fewer of them than values.
     #[error("points that are appended together must be at rising times, one value each")]
     NotRising,
@@ -87,27 +88,43 @@ impl<V: Sample> Series<V> {
             return Err(AppendError::TooOld { time, floor });
         }
         let is_behind = self.is_empty() || time > self.newest();
-        if let Some(last) = self.ignored_for(time, value, duplicates)? {
-            return Ok(Appended::Ignored(last));
-        }
-        if is_behind {
+        if is_behind && self.options.ignore.is_none() {
             self.push(time, value);
             self.retain();
             return Ok(Appended::Added);
         }
-        match self.layers().get(time).map_err(|_| AppendError::Unreadable(time))? {
-            None => {
-                self.put(time, value, true)?;
-                Ok(Appended::Added)
+        told(|| {
+            if let Some(last) = self.ignored_for(time, value, duplicates)? {
+                return Ok(Ok(Appended::Ignored(last)));
             }
-            Some(old) => {
-                let kept = resolve(time, old, value, duplicates)?;
-                if kept.to_bits() != old.to_bits() {
-                    self.put(time, kept, false)?;
-                }
-                Ok(Appended::Replaced(old))
+            if is_behind {
+                self.push(time, value);
+                self.retain();
+                return Ok(Ok(Appended::Added));
             }
+            self.put_or_replace(time, value, duplicates)
+        })
+    }
+
+    /// Adds a point that is not behind all others.
+    fn put_or_replace(
+        &mut self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Result<Appended<V>, AppendError>, Unreadable> {
+        let Some(old) = self.layers().get(time)? else {
+            self.put(time, value, true)?;
+            return Ok(Ok(Appended::Added));
+        };
+        let kept = match resolve(time, old, value, duplicates) {
+            Ok(kept) => kept,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if kept.to_bits() != old.to_bits() {
+            self.put(time, kept, false)?;
         }
+        Ok(Ok(Appended::Replaced(old)))
     }
 
     /// Returns whether a point would be added, replace another or be ignored; changes nothing.
@@ -119,11 +136,16 @@ impl<V: Sample> Series<V> {
         if time < floor {
             return Err(AppendError::TooOld { time, floor });
         }
-        if self.is_empty() || time > self.newest() || self.ignored_for(time, value, duplicates)?.is_some() {
+        if self.is_empty() || time > self.newest() {
             return Ok(());
         }
-        let old = self.layers().get(time).map_err(|_| AppendError::Unreadable(time))?;
-        old.map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ()))
+        told(|| {
+            if self.ignored_for(time, value, duplicates)?.is_some() {
+                return Ok(Ok(()));
+            }
+            let old = self.layers().get(time)?;
+            Ok(old.map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ())))
+        })
     }
 
     /// Returns the time of the last point if a point is ignored because of it.
@@ -132,13 +154,12 @@ impl<V: Sample> Series<V> {
         time: i64,
         value: V,
         duplicates: DuplicatePolicy,
-    ) -> Result<Option<i64>, AppendError> {
+    ) -> Result<Option<i64>, Unreadable> {
         let Some(ignore) = self.options.ignore else { return Ok(None) };
         if duplicates != DuplicatePolicy::Last || self.is_empty() || time < self.newest() {
             return Ok(None);
         }
-        let last = self.find_last().map_err(|_| AppendError::Unreadable(time))?;
-        Ok(last.filter(|last| ignore.covers(*last, time, value)).map(|last| last.0))
+        Ok(self.find_last()?.filter(|last| ignore.covers(*last, time, value)).map(|last| last.0))
     }
 
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
@@ -191,7 +212,7 @@ impl<V: Sample> Series<V> {
     }
 
     /// Puts a point at or before the newest: into the head, or among the late ones.
-    fn put(&mut self, time: i64, value: V, is_new: bool) -> Result<(), AppendError> {
+    fn put(&mut self, time: i64, value: V, is_new: bool) -> Result<(), Unreadable> {
         let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
         if behind_pieces {
             match self.head.get_mut(time) {
@@ -201,8 +222,8 @@ impl<V: Sample> Series<V> {
             self.split_head();
             return Ok(());
         }
-        if self.has_too_many_late() && self.merge_late().is_err() {
-            return Err(AppendError::Unreadable(time));
+        if self.has_too_many_late() {
+            self.merge_late()?;
         }
         self.settled += u64::from(is_new);
         self.late.set(time, value);
@@ -244,6 +265,14 @@ impl<V: Sample> Series<V> {
         } else {
             i64::MAX
         };
+    }
+}
+
+/// Returns what a change that may need a block has come to, with the block if it cannot be read.
+fn told<T>(change: impl FnOnce() -> Result<Result<T, AppendError>, Unreadable>) -> Result<T, AppendError> {
+    match guarded(change) {
+        Ok(changed) => changed.expect("a block that cannot be read is recorded for the guard"),
+        Err(block) => Err(AppendError::Unreadable(block.into())),
     }
 }
 

@@ -114,6 +114,7 @@ impl<V: Sample> Series<V> {
                 return Err(ImageError::Part(number));
             }
             series.open_pieces += usize::from(matches!(piece.body, Body::Open(_)));
+            series.may_lack_points |= !piece.has_points();
             series.pieces.push_back(piece);
         }
         series.decode_head(head).ok_or(ImageError::Head(head.len()))?;

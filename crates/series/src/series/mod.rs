@@ -91,6 +91,8 @@ pub struct Series<V> {
     /// A point behind the head's last, up to this time, only goes to the head: no option applies to
     /// it, and no piece becomes too old by it.
     append_until: i64,
+    /// Whether points of a block may be out of memory.
+    may_lack_points: bool,
     hints: Hints,
 }
 
@@ -107,6 +109,7 @@ impl<V: Sample> Series<V> {
             newest_settled: i64::MIN,
             floor: i64::MIN,
             append_until: i64::MIN,
+            may_lack_points: false,
             hints: Hints::default(),
         }
     }

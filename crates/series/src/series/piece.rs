@@ -103,6 +103,14 @@ impl<V: Sample> Piece<V> {
         Ok(())
     }
 
+    /// Looks whether the points can be read, if they are not in memory.
+    pub(crate) fn check_points(&self) -> Result<(), Unreadable> {
+        match &self.body {
+            Body::Sealed(block) if !block.has_points() => block.fetch().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the points are in memory.
     pub(crate) fn has_points(&self) -> bool {
         match &self.body {

@@ -229,8 +229,10 @@ fn a_change_that_needs_a_block_that_cannot_be_read_changes_nothing() {
     for range in [4..=7, 10..=5_000, 5_000..=i64::MAX] {
         assert!(guarded(|| series.remove(range.clone())).is_err(), "{range:?}");
     }
-    assert_eq!(guarded(|| series.append(300, 1.0)).ok(), None);
-    assert_eq!(series.append(300, 1.0), Err(AppendError::Unreadable(300)));
+    assert!(guarded(|| series.append(300, 1.0)).is_ok_and(|appended| appended.is_err()), "it reports itself");
+    assert!(matches!(series.append(300, 1.0), Err(AppendError::Unreadable(_))));
+    assert!(matches!(series.check(300, 1.0, DuplicatePolicy::Last), Err(AppendError::Unreadable(_))));
+    assert!(guarded(|| series.read_for_change(300..=300)).is_err());
     assert_eq!(series.append(4_096 * 3, 1.0), Ok(Appended::Added), "it needs no block");
     file.fails.store(false, Relaxed);
     assert_eq!(series.remove(4_096 * 3..=4_096 * 3), 1);

@@ -112,14 +112,18 @@ pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
         AppendError::TooOld { .. } => TOO_OLD,
         AppendError::Overflow(_) => SUM_TOO_LARGE,
-        AppendError::Unreadable(time) => CommandError::UnreadablePoints(time),
+        AppendError::Unreadable(block) => CommandError::UnreadableBlock(block),
         AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
 }
 
 /// Error for a point of a batch that a series refuses.
 pub(super) fn refused_at(at: usize, time: i64, error: AppendError) -> CommandError {
-    let why = refused(error).to_string();
+    let error = refused(error);
+    if matches!(error, CommandError::UnreadableBlock(_)) {
+        return error;
+    }
+    let why = error.to_string();
     let why = why.strip_prefix("ERR TSDB: ").unwrap_or(&why);
     CommandError::Text(format!("ERR TSDB: point {} at {time}: {why}", at + 1).into())
 }

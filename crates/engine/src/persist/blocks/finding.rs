@@ -38,6 +38,11 @@ impl BlockFinder {
         found.map_err(|failure| lock(&self.failure).get_or_insert(failure).clone()).ok()
     }
 
+    /// Refuses a part for a reason that the bytes do not tell.
+    pub(crate) fn refuse(&self, why: &str) {
+        lock(&self.failure).get_or_insert_with(|| why.to_owned());
+    }
+
     /// Returns the bytes of the blocks in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)

@@ -14,6 +14,10 @@ use tidemark_series::Part;
 const WHOLE: u8 = 0;
 const REFERENCE: u8 = 1;
 
+/// Builds without block files wrote the length of a part first, which is never 0 or 1.
+const OTHER_FORM: &str = "it is written in the form of a build without block files, which this build does not \
+    read: start the build that wrote it, copy the points with TS.RANGE, and add them here";
+
 /// Appends some of the parts of a series, by reference where the snapshot does that.
 pub(super) fn encode_parts(points: &Points, parts: Range<usize>, blocks: &Blocks, into: &mut Vec<u8>) {
     let mut part = Vec::new();
@@ -51,6 +55,11 @@ fn decode_part(number: usize, bytes: &mut Cursor<'_>) -> Option<Part<f64>> {
             let words = bytes.varint()?;
             bytes.blocks()?.find(address, words)
         }
-        _ => None,
+        _ => {
+            if let Some(blocks) = bytes.blocks() {
+                blocks.refuse(OTHER_FORM);
+            }
+            None
+        }
     }
 }

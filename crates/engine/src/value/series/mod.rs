@@ -19,7 +19,7 @@ use crate::persist::record::{Cursor, put_bytes, put_varint};
 use capture::SeriesCapture;
 use image::{decode_parts, encode_parts};
 use std::ops::ControlFlow;
-use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, Part, Series, guarded};
+use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, Part, Series};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The points of a series.
@@ -97,10 +97,7 @@ impl TimeSeries {
     ) -> Result<Appended<f64>, AppendError> {
         let policy = self.policy_or(policy);
         let SeriesState { definition, points, .. } = &mut *self.0;
-        // Appending changes nothing if it needs a block that cannot be read. What it merges on the way may
-        // wait.
-        let appended = guarded(|| points.append_with(time, value, policy));
-        let appended = appended.unwrap_or(Err(AppendError::Unreadable(time)))?;
+        let appended = points.append_with(time, value, policy)?;
         if definition.is_compressed {
             points.seal();
         }

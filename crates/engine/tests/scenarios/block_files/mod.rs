@@ -1,9 +1,8 @@
 //! Blocks of series in block files: what snapshots write and refer to, what a start finds, and what is
 //! read from files.
-//!
-//! A workload of series, snapshots and dropped points runs once for every storage call that it makes,
-//! with a fault at that call. What is recovered is the state after some record that is not before the
-//! last acknowledged one, and no block file is left that no snapshot needs.
+
+mod damage;
+mod faults;
 
 use crate::support::{self, START_US, commands::Random};
 use std::collections::BTreeSet;
@@ -339,53 +338,18 @@ fn a_start_from_a_damaged_block_alone_is_refused_with_its_series_and_place() {
 }
 
 #[test]
-fn a_block_that_is_damaged_later_is_reported_and_not_served() {
-    let (memory, storage) = memory();
-    let engine = filled(&storage, 3_000);
-    snapshot(&engine).expect("a snapshot");
-    engine.limit_series_memory(0);
-    engine.drop_points(|| ());
-    let digest = engine.digest();
-    let name = block_files(&storage).remove(0);
-    let whole = memory.read(&name).expect("the file");
-    let overwrite = |bytes: &[u8]| {
-        let file = storage.open(&name).expect("the file");
-        assert_eq!(file.write_at(bytes, 0).expect("memory takes it"), bytes.len());
-    };
-    let mut damaged = whole.clone();
-    damaged.iter_mut().skip(32).for_each(|byte| *byte ^= 1);
-    overwrite(&damaged);
-    for line in [
-        "TS.RANGE a - +",
-        "TS.RANGE a 500 600",
-        "TS.REVRANGE a - 10000 COUNT 2",
-        "TS.RANGE a - + AGGREGATION avg 10",
-        "TS.DEL a 50 60",
-        // The point behind the range is in a block as well.
-        "TS.RANGE a 10240 20470 AGGREGATION twa 20480",
-    ] {
-        let answer = run(&engine, line);
-        assert!(
-            answer.starts_with("-ERR a block of a series is damaged or cannot be read: "),
-            "{line}: {answer:.200}"
-        );
-        assert!(
-            answer.contains("the points from 0 to 10230") || line.contains("10"),
-            "{line}: {answer:.300}"
-        );
-        assert!(answer.contains(&name) && answer.contains("at byte"), "{line}: {answer:.300}");
-        assert!(!answer.contains('*'), "nothing behind the error: {answer:.300}");
-    }
-    let late = run(&engine, "TS.ADD a 505 1");
-    assert!(late.starts_with("-ERR the points of the series around 505 cannot be read"), "{late}");
-    let many = run(&engine, "TS.MADD a 30000 1 a 505 1");
-    assert!(many.starts_with("*2 :30000 -ERR the points"), "{many}");
-    assert_eq!(run(&engine, "TS.DEL a 30000 30000"), ":1 ");
-    assert_eq!(run(&engine, "TS.GET a"), "*2 :29990 +784 ", "it is in memory");
-    let count = run(&engine, "TS.RANGE a - + AGGREGATION count 1000000");
-    assert_eq!(count, "*1 *2 :0 +3000 ", "summaries of blocks are in memory");
-    overwrite(&whole);
-    assert_eq!(engine.digest(), digest, "nothing has changed");
+fn series_of_a_build_without_block_files_are_refused_with_what_to_do() {
+    let engine = filled(&memory().1, 1_100);
+    let mut frames = engine.snapshot();
+    let mut frame = frames.next_frame().expect("a frame");
+    let block = frame.windows(4).position(|word| word == b"TMSB").expect("a block");
+    // Before the block: whether it is a reference, the length of the part in two bytes, its kind.
+    assert_eq!(frame[block - 4], 0, "the part is whole");
+    let loads = |frame: &[u8]| support::engine().load(START_US).load_frame(frame);
+    loads(&frame).expect("loads");
+    frame.remove(block - 4);
+    let error = loads(&frame).expect_err("it is refused").to_string();
+    assert!(error.contains("a block of the series at key") && error.contains("TS.RANGE"), "{error}");
 }
 
 #[test]
@@ -444,180 +408,6 @@ fn a_snapshot_is_the_state_at_its_cut_whatever_becomes_of_the_series() {
     let newest = snapshots.latest(loaded.log().floor()).expect("reads").0.expect("a snapshot");
     load(&loaded, &newest).expect("loads");
     assert_eq!(loaded.digest(), digest);
-}
-
-/// A step of the workload: a command, a snapshot, or dropped points.
-enum Step {
-    Run(Vec<Vec<u8>>),
-    Snapshot,
-    Drop,
-}
-
-fn workload() -> Vec<Step> {
-    let line = |line: &str| Step::Run(support::words(line).into_iter().map(String::into_bytes).collect());
-    let create = |key: &str| line(&format!("TS.CREATE {key}"));
-    // A block and some points.
-    let points = |key: &str| {
-        let points = (0..1_300).map(|index: u64| format!("{key} {} {}", index * 10, (index * index) % 1_009));
-        line(&format!("TS.MADD {}", points.collect::<Vec<_>>().join(" ")))
-    };
-    vec![
-        create("a"),
-        points("a"),
-        Step::Snapshot,
-        create("b"),
-        points("b"),
-        line("TS.ADD a 50000 1"),
-        line("COPY a c"),
-        Step::Snapshot,
-        Step::Drop,
-        line("DEL a"),
-        line("TS.DEL b 100 9000"),
-        Step::Snapshot,
-        Step::Drop,
-        create("d"),
-        points("d"),
-        line("TS.ADD d 5 9"),
-        Step::Snapshot,
-        line("DEL b c"),
-        line("SET k v"),
-        Step::Snapshot,
-        line("DEL d"),
-        create("e"),
-        points("e"),
-        Step::Snapshot,
-        Step::Drop,
-        line("RENAME e f"),
-        Step::Snapshot,
-    ]
-}
-
-/// Runs the workload until a command fails. Returns the last record that was acknowledged as durable.
-fn live(engine: &Engine, steps: &[Step]) -> Lsn {
-    let mut acknowledged = Lsn::ZERO;
-    engine.limit_series_memory(0);
-    for step in steps {
-        match step {
-            Step::Run(words) => {
-                let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                if run_bytes(engine, &args).first() == Some(&b'-') {
-                    return acknowledged;
-                }
-                let lsn = engine.log().appended();
-                if engine.log().wait_durable(lsn).is_err() {
-                    return acknowledged;
-                }
-                acknowledged = lsn;
-            }
-            Step::Snapshot => {
-                if snapshot(engine).is_err() && engine.check_writable().is_err() {
-                    return acknowledged;
-                }
-            }
-            Step::Drop => {
-                engine.drop_points(|| ());
-            }
-        }
-    }
-    acknowledged
-}
-
-/// The digest of the state after each record of the workload, beginning with the empty state.
-fn digests(steps: &[Step]) -> Vec<u128> {
-    let replica = support::engine();
-    let mut digests = vec![replica.digest()];
-    for step in steps {
-        if let Step::Run(words) = step {
-            let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            assert_ne!(run_bytes(&replica, &args).first(), Some(&b'-'));
-            digests.push(replica.digest());
-        }
-    }
-    digests
-}
-
-/// Recovers what survived. Changes it and recovers again.
-fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &str) {
-    let storage: Arc<dyn Storage> = Arc::new(survivor.clone());
-    let engine = open(&storage, Retention::default()).unwrap_or_else(|error| panic!("{case}: {error}"));
-    let last = engine.log().appended();
-    assert!(last >= acknowledged, "{case}: {acknowledged} was acknowledged, and the log ends with {last}");
-    assert_eq!(engine.digest(), digests[last.0 as usize], "{case}: the state after record {last}");
-    let snapshots = Snapshots::new(Arc::clone(&storage));
-    let listed: BTreeSet<u64> = snapshots
-        .list()
-        .expect("memory lists")
-        .into_iter()
-        .flat_map(|lsn| snapshots.open(lsn).expect(case).block_files().expect(case))
-        .map(|file| file.number)
-        .collect();
-    let there = engine.log().block_files().list().expect("memory lists");
-    assert_eq!(there, listed.into_iter().collect::<Vec<_>>(), "{case}: files that snapshots need");
-    assert_eq!(run(&engine, "SET life goes-on"), "+OK ");
-    snapshot(&engine).unwrap_or_else(|error| panic!("{case}: a snapshot afterwards: {error}"));
-    let digest = engine.digest();
-    engine.log().close().expect("memory does not fail");
-    drop(engine);
-    let again = open(&storage, Retention::default()).unwrap_or_else(|error| panic!("{case}: {error}"));
-    assert_eq!(again.digest(), digest, "{case}: after one more change and a restart");
-}
-
-fn every_call(fault: Fault, forever: bool) {
-    let steps = workload();
-    let digests = digests(&steps);
-    let mut struck = 0;
-    for at in 1.. {
-        let memory = MemoryStorage::with_crashes();
-        let plan = Plan { fault, at, site: None, forever, seed: at };
-        let storage = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
-        let case = format!("{fault:?} at call {at}, forever: {forever}");
-        let shared: Arc<dyn Storage> = Arc::new(storage.clone());
-        let acknowledged =
-            open(&shared, Retention::default()).map_or(Lsn::ZERO, |engine| live(&engine, &steps));
-        struck += u64::from(storage.fired());
-        if storage.calls() < at {
-            break;
-        }
-        check(&memory.crash(at), acknowledged, &digests, &format!("{case}, power lost"));
-        check(&memory, acknowledged, &digests, &format!("{case}, killed"));
-    }
-    assert!(struck > 40, "{fault:?} struck only {struck} times");
-}
-
-#[test]
-fn the_workload_reaches_block_files() {
-    let (_, storage) = memory();
-    let steps = workload();
-    let engine = open(&storage, Retention::default()).expect("opens");
-    live(&engine, &steps);
-    assert_eq!(engine.digest(), *digests(&steps).last().expect("a state"));
-    assert!(engine.log().block_files().next_number().expect("lists") > 4, "files come and go");
-    assert!(block_files(&storage).len() <= 2);
-}
-
-#[test]
-fn power_failure_at_every_call() {
-    every_call(Fault::Error(ErrorKind::NotConnected), true);
-}
-
-#[test]
-fn one_error_at_every_call() {
-    every_call(Fault::Error(ErrorKind::Other), false);
-}
-
-#[test]
-fn failed_sync_at_every_call() {
-    every_call(Fault::SyncFailure, false);
-}
-
-#[test]
-fn torn_write_at_every_call() {
-    every_call(Fault::Torn, true);
-}
-
-#[test]
-fn full_disk_at_every_call() {
-    every_call(Fault::Error(ErrorKind::StorageFull), true);
 }
 
 /// Random commands, snapshots, dropped points and starts, compared with an engine that has all points in
