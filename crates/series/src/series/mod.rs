@@ -140,8 +140,8 @@ impl<V: Sample> Series<V> {
         self.stored() == 0
     }
 
-    /// Returns the number of points, with those that hide behind the floor.
-    fn stored(&self) -> u64 {
+    /// Returns the number of points, with those that the retention hides until their block goes. O(1).
+    pub fn stored(&self) -> u64 {
         self.settled + self.head.len() as u64
     }
 

@@ -197,8 +197,9 @@ impl Value for TimeSeries {
         false
     }
 
+    /// Also those that the retention hides: to know their number, a block may have to be read.
     fn elements(&self) -> usize {
-        usize::try_from(self.0.points.len()).unwrap_or(usize::MAX)
+        usize::try_from(self.0.points.stored()).unwrap_or(usize::MAX)
     }
 
     fn encoding(&self) -> &'static str {

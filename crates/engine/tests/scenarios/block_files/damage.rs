@@ -173,6 +173,8 @@ fn a_destination_that_cannot_be_read_refuses_what_its_source_gets() {
     let digest = engine.digest();
     let damaged = Damaged::newest(&memory, &storage);
     // A bucket that is over has a point at 500 in the destination.
+    let error = engine.try_digest().expect_err("it needs all blocks").to_string();
+    assert!(error.contains("series 'd': the points from "), "{error}");
     all_refused(&engine, damaged, "d", &["TS.ADD a 505 1", "TS.DEL a 500 500", "TS.DEL a 500 29990"]);
     assert_eq!(engine.digest(), digest);
     let damaged = Damaged::newest(&memory, &storage);
