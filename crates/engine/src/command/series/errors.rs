@@ -67,6 +67,7 @@ texts! {
     HIGHEST = "ERR TSDB: Couldn't parse MAX";
     AGGREGATION = "ERR TSDB: Couldn't parse AGGREGATION";
     AGGREGATION_UNKNOWN = "ERR TSDB: Unknown aggregation type";
+    QUANTILE = "ERR TSDB: a quantile needs its share, from 0 to 1, such as quantile:0.99";
     BUCKET = "ERR TSDB: bucketDuration must be greater than zero";
     ALIGN_ALONE = "ERR TSDB: ALIGN parameter can only be used with AGGREGATION";
     ALIGN = "ERR TSDB: unknown ALIGN parameter";
