@@ -43,6 +43,8 @@ enum Guard {
 }
 
 thread_local! {
+    /// The block for which a point was refused last.
+    static REFUSING: RefCell<Option<UnreadableBlock>> = const { RefCell::new(None) };
     static GUARD: RefCell<Guard> = const { RefCell::new(Guard::Absent) };
 }
 
@@ -72,6 +74,17 @@ pub fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, UnreadableBlock> {
         Guard::Present(None) => Ok(value),
         Guard::Absent => unreachable!("only an inner guard replaces this one, and restores it"),
     }
+}
+
+#[cold]
+pub(crate) fn keep_refusing_block(block: UnreadableBlock) {
+    REFUSING.set(Some(block));
+}
+
+/// Returns the block for which this thread's last point was refused with
+/// [`AppendError::Unreadable`](crate::AppendError::Unreadable), once.
+pub fn take_refusing_block() -> Option<UnreadableBlock> {
+    REFUSING.take()
 }
 
 /// Runs `read` of the series with this name: a failure in it is recorded with the name.

@@ -69,7 +69,12 @@ pub(crate) fn end(session: &mut Session, how: Unblock, cx: &Context<'_>) -> bool
     match (&wait.what, how) {
         (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
         (WaitFor::Keys(waiter), Unblock::Timeout) => {
-            engine.answer_late(waiter, cx.shared.clock.now_us(), reply);
+            let shown = engine.answer_late(waiter, cx.shared.clock.now_us(), reply);
+            if let Some(lsn) = shown.filter(|lsn| *lsn > engine.log().durable())
+                && (wait.durable || cx.always_durable())
+            {
+                session.outbox.hold(mark, Until::Durable(lsn));
+            }
         }
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),

@@ -23,6 +23,7 @@ use crate::execute::moment::Moment;
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tidemark_log::Lsn;
 use tidemark_series::guarded;
 
 /// A served client and its reply.
@@ -109,10 +110,11 @@ impl Engine {
     }
 
     /// Writes the reply to a client whose time to wait is over: what there is to a read, otherwise the
-    /// null array.
-    pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) {
+    /// null array. Returns the newest record that the reply may show.
+    pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) -> Option<Lsn> {
         let (Some(_), [key]) = (&waiter.block.reads, &waiter.block.keys[..]) else {
-            return reply.null_array();
+            reply.null_array();
+            return None;
         };
         let mut keys = self.keys(self.lock_one(key), waiter.db, now_us);
         let serve = command::by_id(waiter.command).and_then(|row| row.serve);
@@ -124,6 +126,7 @@ impl Engine {
             reply.truncate(mark);
             reply.error(&error);
         }
+        Some(keys.shard_mut(key).last())
     }
 
     /// Ends a client's wait. Returns `false` if the client was served meanwhile and its reply is on

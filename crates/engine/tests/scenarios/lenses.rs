@@ -33,6 +33,23 @@ fn a_lens_shows_its_source_through_its_transforms() {
 }
 
 #[test]
+fn durations_are_limited_by_the_unit_of_the_source() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.CREATE eras UNIT s", "+OK"),
+            ("TS.CREATE blinks UNIT ns", "+OK"),
+            ("LENS.CREATE later eras shift 200000d", "+OK"),
+            ("TS.ADD eras 1 5", ":1"),
+            ("TS.GET later", "*2 :17280000001 +5"),
+        ],
+    );
+    let refused = Client::new(&engine).run("LENS.CREATE later-blinks blinks shift 200000d");
+    assert!(refused.contains("shift needs a duration"), "{refused}");
+}
+
+#[test]
 fn a_lens_sees_other_lenses_and_several_series() {
     let engine = engine();
     expect(

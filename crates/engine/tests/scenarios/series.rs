@@ -125,7 +125,10 @@ fn what_is_refused_changes_nothing() {
         ("TS.RANGE k - + COUNT 1 COUNT 2", "-ERR syntax error: 'COUNT' is given twice"),
         ("TS.RANGE k - + AGGREGATION avg 0", "-ERR TSDB: bucketDuration must be greater than zero"),
         ("TS.RANGE k - + AGGREGATION mean 5", "-ERR TSDB: Unknown aggregation type"),
-        ("TS.RANGE k - + AGGREGATION quantile:1.5 5", "-ERR TSDB: Unknown aggregation type"),
+        (
+            "TS.RANGE k - + AGGREGATION quantile:1.5 5",
+            "-ERR TSDB: a quantile needs its share, from 0 to 1, such as quantile:0.99",
+        ),
         ("TS.MGET FILTER a!=b", "-ERR TSDB: please provide at least one matcher"),
         ("TS.RANGE s - +", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
     ] {

@@ -5,7 +5,7 @@ use super::piece::Piece;
 use super::{DuplicatePolicy, Series};
 use crate::BLOCK_POINTS;
 use crate::sample::Sample;
-use crate::unreadable::{Unreadable, UnreadableBlock, guarded};
+use crate::unreadable::{Unreadable, guarded, keep_refusing_block};
 
 /// What became of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,7 +20,7 @@ pub enum Appended<V> {
 }
 
 /// Why a point is refused. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// There is a point at this time, and the policy refuses a second.
     #[error("the series has a point at {0} already, and its duplicate policy refuses this one")]
@@ -36,9 +36,11 @@ pub enum AppendError {
     /// The sum of the two values at this time is beyond the type's range.
     #[error("the sum of the values at {0} is beyond the range of their type")]
     Overflow(i64),
-    /// It needs points that are in a block that cannot be read from its file.
-    #[error(transparent)]
-    Unreadable(Box<UnreadableBlock>),
+    /// The points around this time are in a block that cannot be read from its file:
+    /// [`take_refusing_block`](crate::take_refusing_block) has more. An error that owned it would make
+    /// every append look whether there is something to drop.
+    #[error("the points of the series around {0} cannot be read from their file")]
+    Unreadable(i64),
     /// Times do not rise, or there are more or fewer of them than values.
     #[error("points that are appended together must be at rising times, one value each")]
     NotRising,
@@ -93,7 +95,7 @@ impl<V: Sample> Series<V> {
             self.retain();
             return Ok(Appended::Added);
         }
-        told(|| {
+        told(time, || {
             if let Some(last) = self.ignored_for(time, value, duplicates)? {
                 return Ok(Ok(Appended::Ignored(last)));
             }
@@ -139,7 +141,7 @@ impl<V: Sample> Series<V> {
         if self.is_empty() || time > self.newest() {
             return Ok(());
         }
-        told(|| {
+        told(time, || {
             if self.ignored_for(time, value, duplicates)?.is_some() {
                 return Ok(Ok(()));
             }
@@ -268,11 +270,18 @@ impl<V: Sample> Series<V> {
     }
 }
 
-/// Returns what a change that may need a block has come to, with the block if it cannot be read.
-fn told<T>(change: impl FnOnce() -> Result<Result<T, AppendError>, Unreadable>) -> Result<T, AppendError> {
+/// Returns what a change at a time has come to that may need a block, and keeps the block if it cannot be
+/// read.
+fn told<T>(
+    time: i64,
+    change: impl FnOnce() -> Result<Result<T, AppendError>, Unreadable>,
+) -> Result<T, AppendError> {
     match guarded(change) {
         Ok(changed) => changed.expect("a block that cannot be read is recorded for the guard"),
-        Err(block) => Err(AppendError::Unreadable(block.into())),
+        Err(block) => {
+            keep_refusing_block(block);
+            Err(AppendError::Unreadable(time))
+        }
     }
 }
 

@@ -230,7 +230,10 @@ fn a_change_that_needs_a_block_that_cannot_be_read_changes_nothing() {
         assert!(guarded(|| series.remove(range.clone())).is_err(), "{range:?}");
     }
     assert!(guarded(|| series.append(300, 1.0)).is_ok_and(|appended| appended.is_err()), "it reports itself");
-    assert!(matches!(series.append(300, 1.0), Err(AppendError::Unreadable(_))));
+    assert_eq!(series.append(300, 1.0), Err(AppendError::Unreadable(300)));
+    let block = crate::take_refusing_block().expect("a block");
+    assert!(block.first <= 300 && 300 <= block.last, "{block}");
+    assert_eq!(crate::take_refusing_block(), None);
     assert!(matches!(series.check(300, 1.0, DuplicatePolicy::Last), Err(AppendError::Unreadable(_))));
     assert!(guarded(|| series.read_for_change(300..=300)).is_err());
     assert_eq!(series.append(4_096 * 3, 1.0), Ok(Appended::Added), "it needs no block");

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload};
 use crate::value::lens::{self, WordError};
-use crate::value::{Lens, TypedValue, Unit};
+use crate::value::{Lens, TypedValue};
 
 const NO_LENS: CommandError = CommandError::text("ERR LENS: there is no such lens");
 
@@ -45,14 +45,10 @@ fn compose(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
 }
 
 fn put(ctx: &mut Context<'_, '_>, name: &[u8], source: &[u8], words: &[&[u8]]) -> Result<(), CommandError> {
-    // What is wrong with the words does not depend on what is there.
-    let besides = compiled(Lens::new(source, words, Unit::Nanoseconds))?;
     if ctx.keys.exists(name) {
         return Err(refused(&format!("the key {} exists already", shown(name))));
     }
-    let besides: Vec<&[u8]> = besides.keys().skip(1).collect();
-    let unit = ctx.keys.see_for(name, source, &besides)?;
-    let lens = compiled(Lens::new(source, words, unit))?;
+    let lens = ctx.keys.see_for(name, source, |unit| compiled(Lens::new(source, words, unit)))?;
     ctx.keys.set(name, Payload::Object(Box::new(lens.into_object())), Deadline::Clear);
     ctx.keys.changed(name, "lens.create");
     ctx.reply.ok();

@@ -2,7 +2,7 @@
 
 use crate::command::parse::shown;
 use crate::error::CommandError;
-use tidemark_series::{AppendError, ViewError};
+use tidemark_series::{AppendError, ViewError, take_refusing_block};
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
@@ -67,6 +67,7 @@ texts! {
     HIGHEST = "ERR TSDB: Couldn't parse MAX";
     AGGREGATION = "ERR TSDB: Couldn't parse AGGREGATION";
     AGGREGATION_UNKNOWN = "ERR TSDB: Unknown aggregation type";
+    QUANTILE = "ERR TSDB: a quantile needs its share, from 0 to 1, such as quantile:0.99";
     BUCKET = "ERR TSDB: bucketDuration must be greater than zero";
     ALIGN_ALONE = "ERR TSDB: ALIGN parameter can only be used with AGGREGATION";
     ALIGN = "ERR TSDB: unknown ALIGN parameter";
@@ -112,7 +113,10 @@ pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
         AppendError::TooOld { .. } => TOO_OLD,
         AppendError::Overflow(_) => SUM_TOO_LARGE,
-        AppendError::Unreadable(block) => CommandError::UnreadableBlock(block),
+        AppendError::Unreadable(_) => {
+            let block = take_refusing_block().expect("the block is kept with the error");
+            CommandError::unreadable(block)
+        }
         AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
 }

@@ -102,14 +102,18 @@ impl Rows {
 }
 
 /// Parses a name of an aggregation.
-pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
-    std::str::from_utf8(word).ok()?.parse().ok()
+pub(super) fn aggregation(word: &[u8]) -> Result<Aggregation, CommandError> {
+    let known = std::str::from_utf8(word).ok().and_then(|name| name.parse().ok());
+    known.ok_or_else(|| {
+        let is_quantile = word.to_ascii_lowercase().starts_with(b"quantile");
+        if is_quantile { errors::QUANTILE } else { errors::AGGREGATION_UNKNOWN }
+    })
 }
 
 /// Parses a list of names of aggregations.
 fn aggregations(word: &[u8]) -> Result<(Vec<String>, Vec<Aggregation>), CommandError> {
     let parse = |name: &[u8]| {
-        let known = aggregation(name).ok_or(errors::AGGREGATION_UNKNOWN)?;
+        let known = aggregation(name)?;
         Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), known))
     };
     let parsed: Vec<_> = word.split(|byte| *byte == b',').map(parse).collect::<Result<_, CommandError>>()?;

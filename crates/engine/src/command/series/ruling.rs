@@ -36,7 +36,7 @@ impl Request {
             return Err(errors::arity(args));
         }
         let duration = canonical_integer(duration).ok_or(errors::AGGREGATION)?;
-        let aggregation = range::aggregation(name).ok_or(errors::AGGREGATION_UNKNOWN)?;
+        let aggregation = range::aggregation(name)?;
         if duration <= 0 {
             return Err(errors::BUCKET);
         }

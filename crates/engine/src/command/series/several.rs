@@ -197,7 +197,7 @@ impl<'a> Request<'a> {
 
 /// Parses a reducer: an aggregation that does not depend on time.
 fn parse_reducer(word: &[u8]) -> Option<Aggregation> {
-    range::aggregation(word).filter(|aggregation| !aggregation.depends_on_time())
+    range::aggregation(word).ok().filter(|aggregation| !aggregation.depends_on_time())
 }
 
 pub(super) fn range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -514,7 +514,7 @@ fn parse_columns(
         let words = &args[at + 1..at + 1 + specs];
         let parse = |word: &&[u8]| {
             let names = word.split(|byte| *byte == b',');
-            names.map(range::aggregation).collect::<Option<Vec<_>>>().ok_or(errors::AGGREGATION_UNKNOWN)
+            names.map(range::aggregation).collect::<Result<Vec<_>, _>>()
         };
         let parsed = words.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         if parsed.len() != count {

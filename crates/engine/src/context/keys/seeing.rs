@@ -50,21 +50,22 @@ impl Keys<'_> {
         Sight { coming: None, left: KEYS_MAX }.along(self, key, 0).map(Some)
     }
 
-    /// Returns what the source of a lens that is about to be at `name` shows, after a look at all other
-    /// keys that it sees.
+    /// Returns the lens that is about to be at `name`, made by `make` for the unit of its source, after
+    /// a look at all keys that it sees.
     ///
     /// # Errors
-    /// As for [`Keys::see`].
+    /// As for [`Keys::see`]; those of `make`.
     pub(crate) fn see_for(
         &self,
         name: &[u8],
         source: &[u8],
-        besides: &[&[u8]],
-    ) -> Result<Unit, CommandError> {
+        make: impl FnOnce(Unit) -> Result<Lens, CommandError>,
+    ) -> Result<Lens, CommandError> {
         let mut sight = Sight { coming: Some(name), left: KEYS_MAX };
         let unit = sight.along(self, source, 1)?.unit();
-        besides.iter().try_for_each(|key| sight.beside(self, key, unit, 1).map(|_| ()))?;
-        Ok(unit)
+        let lens = make(unit)?;
+        lens.keys().skip(1).try_for_each(|key| sight.beside(self, key, unit, 1).map(|_| ()))?;
+        Ok(lens)
     }
 }
 

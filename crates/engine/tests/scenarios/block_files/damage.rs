@@ -270,7 +270,7 @@ fn a_watched_read_emits_no_error_and_goes_on_from_the_log() {
     drop_points(&engine);
     let damaged = Damaged::newest(&memory, &storage);
     let again = read("TS.RANGE a 0 20000");
-    let refused = engine.subscribe(again, 0, START_US).err().expect("nothing is watched").to_string();
+    let refused = engine.subscribe(again, 0, START_US).expect_err("nothing is watched").to_string();
     assert!(refused.contains("cannot be read"), "{refused}");
     for time in [30_010, 30_020] {
         assert_eq!(run(&engine, &format!("TS.ADD a {time} 1")), format!(":{time} "));
