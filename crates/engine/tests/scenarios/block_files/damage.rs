@@ -149,6 +149,7 @@ fn a_change_that_rules_follow_is_refused_before_it_changes_anything() {
     assert_eq!(run(&engine, "TS.DEL a 29995 29995"), ":1 ");
     assert_eq!(engine.digest(), digest);
     // Then all of them are taken, as by an engine that has all points in memory.
+    engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
     let fork: Arc<dyn Storage> = Arc::new(memory.fork());
     let twin = open(&fork, Retention::default()).expect("starts");
     assert_eq!(twin.digest(), digest);
