@@ -12,7 +12,7 @@ use crate::random::{Chance, SecretSource};
 use crate::tracking::Tracking;
 use crate::watch::Registry;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tidemark_log::{Log, Room};
 
 /// The keyspace and its log.
@@ -37,6 +37,8 @@ pub struct Engine {
     events: EventDesk,
     /// Clients that cache what they read.
     tracking: Tracking,
+    /// Memory for the points of sealed blocks, in bytes.
+    series_memory: AtomicUsize,
 }
 
 impl Engine {
@@ -53,6 +55,7 @@ impl Engine {
             registry: Registry::default(),
             events: EventDesk::default(),
             tracking: Tracking::default(),
+            series_memory: AtomicUsize::new(usize::MAX),
         }
     }
 
@@ -128,6 +131,17 @@ impl Engine {
 
     pub(crate) fn lower_next_deadline(&self, at: u64) {
         self.next_deadline.fetch_min(at, Ordering::Relaxed);
+    }
+
+    /// Limits the memory of the points of sealed blocks, in bytes. Takes effect with
+    /// [`Engine::drop_points`], and when a snapshot is loaded.
+    pub fn limit_series_memory(&self, bytes: usize) {
+        self.series_memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the memory that points of sealed blocks may take, in bytes.
+    pub fn series_memory(&self) -> usize {
+        self.series_memory.load(Ordering::Relaxed)
     }
 
     /// Reserves space in the log for a record of `bytes` bytes, before anything changes.

@@ -1,6 +1,7 @@
 //! Why a command was refused, in the error texts that Redis clients expect.
 
 use std::borrow::Cow;
+use tidemark_series::UnreadableBlock;
 
 /// A refused command. The text starts with a code that programs can match on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum CommandError {
     /// The log no longer takes records; reads continue.
     #[error("MISCONF Tidemark refuses changes because it cannot log them: {0}")]
     LogFailed(String),
+    /// Points of a series are in a block that cannot be read from its file.
+    #[error("ERR a block of a series is damaged or cannot be read: {0}")]
+    UnreadableBlock(Box<UnreadableBlock>),
     /// Any other error, with its code.
     #[error("{0}")]
     Text(Cow<'static, str>),
@@ -51,5 +55,20 @@ impl CommandError {
     /// Creates an error from its whole text, code included.
     pub const fn text(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
+    }
+
+    /// Creates the error of a block that cannot be read.
+    #[cold]
+    pub(crate) fn unreadable(block: UnreadableBlock) -> Self {
+        Self::UnreadableBlock(Box::new(block))
+    }
+
+    /// Names the series whose block cannot be read, if the error is of that kind.
+    #[must_use]
+    pub(crate) fn of_series(self, key: &[u8]) -> Self {
+        match self {
+            Self::UnreadableBlock(block) => Self::UnreadableBlock(Box::new(block.of(key))),
+            other => other,
+        }
     }
 }

@@ -73,6 +73,7 @@ pub use observe::key_description::KeyDescription;
 pub use observe::pool_figures::PoolFigures;
 pub use persist::added_points::{AddedPoints, EqualCommand};
 pub use persist::apply_error::{ApplyError, Malformed, MalformedPart};
+pub use persist::blocks::{BlockPlacement, BlockWriteError};
 pub use persist::loader::Loader;
 pub use persist::snapshot::{Incomplete, Snapshot};
 pub use persist::{change, record};

@@ -60,7 +60,7 @@ pub use record_batch::{RecordBatch, Records};
 pub use recovery::Recovery;
 pub use replay::{Replay, Tail};
 pub use shared::{Health, Progress};
-pub use snapshot::{Snapshot, SnapshotError, SnapshotWriter, Snapshots};
+pub use snapshot::{BlockFile, BlockFileUse, BlockFiles, Snapshot, SnapshotError, SnapshotWriter, Snapshots};
 pub use storage::Storage;
 pub use storage::faulty::FaultyStorage;
 pub use storage::file::FileStorage;

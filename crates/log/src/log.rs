@@ -24,7 +24,7 @@ use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, Sizes, State, Stopwatches, Wakers, wait};
-use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
+use crate::snapshot::{BlockFiles, Name, SnapshotError, SnapshotWriter, Snapshots, covered};
 use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
 use crate::{Clock, Durability, Gap, Lsn, Options};
@@ -374,7 +374,9 @@ impl Log {
         let lsn = writer.lsn();
         self.finish_snapshot(writer)?;
         let snapshots = Snapshots::new(self.shared.storage.clone());
-        snapshots.open(lsn)?.verify()?;
+        let snapshot = snapshots.open(lsn)?;
+        snapshot.verify()?;
+        snapshot.verify_blocks(&*self.shared.storage)?;
         let pruned = snapshots.prune(1);
         if let Err(SnapshotError::Sync(failure)) = &pruned {
             self.shared.fail(failure.clone());
@@ -444,6 +446,11 @@ impl Log {
     /// Returns the directory, which also holds the snapshots.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.shared.storage
+    }
+
+    /// Returns the block files in the directory, which belong to the snapshots.
+    pub fn block_files(&self) -> &Arc<BlockFiles> {
+        &self.shared.block_files
     }
 
     /// Refuses further records, writes and syncs the accepted ones, ends the threads and unlocks
@@ -647,6 +654,7 @@ fn share(
         housekeeping: stopwatch(),
     };
     let shared = Shared {
+        block_files: Arc::new(BlockFiles::new(Arc::clone(&storage))),
         storage,
         codec: options.format.codec(),
         options,

@@ -13,6 +13,7 @@ use crate::gap::Gaps;
 use crate::ready::Ready;
 use crate::relief_state::Relief;
 use crate::segment::SegmentTable;
+use crate::snapshot::BlockFiles;
 use crate::stopwatch::Stopwatch;
 use crate::storage::Storage;
 use crate::{Durability, Lsn, Options};
@@ -54,6 +55,7 @@ pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
 
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) block_files: Arc<BlockFiles>,
     pub(crate) options: Options,
     pub(crate) codec: &'static dyn Codec,
     pub(crate) state: Mutex<State>,

@@ -5,11 +5,11 @@
 //! |---|---|
 //! | what a series is | `series` |
 //! | how points become words | `codec`, from `words` to `values` |
-//! | what a sealed block has, and how damage is found | `block` |
+//! | what a sealed block has, how damage is found, and where its points are kept | `block`, `unreadable` |
 //! | how buckets are aggregated | `window`, `exact_sum` |
 //! | functions over functions | `lens` |
 //!
-//! Each module uses only modules before it: `sample`, `codec`, `exact_sum` ─► `block` ─► `series`
+//! Each module uses only modules before it: `sample`, `codec`, `exact_sum`, `unreadable` ─► `block` ─► `series`
 //! ─► `window`, `lens`.
 
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "results are exact"))]
@@ -20,18 +20,20 @@ mod exact_sum;
 mod lens;
 mod sample;
 mod series;
+mod unreadable;
 mod window;
 
-pub use block::{Block, BlockError, Summary};
+pub use block::{Block, BlockError, BlockSource, Place, Summary};
 pub use lens::{
     Difference, Expression, ExpressionError, Function, Gap, Lens, Points, ReadRuns, Span, Transform, View,
     ViewError,
 };
 pub use sample::{Kind, Sample};
 pub use series::{
-    AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Reading,
+    AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Part, Reading,
     SealedPiece, Series, Snapshot, Unsealed,
 };
+pub use unreadable::{UnreadableBlock, guarded, naming, take_refusing_block};
 
 pub use window::{Aggregation, Buckets, UnknownAggregation, Window, Windows, aggregate};
 

@@ -138,6 +138,8 @@ impl Shared {
     pub(crate) fn configure(&self, engine: &Engine, config: &Config, now_us: u64) {
         engine.log().set_durability(config.durability);
         engine.limit_tracking(config.tracking_limits());
+        engine.limit_series_memory(config.series_memory_limit());
+        self.snapshots.request_dropping();
         engine.limit_writes(WriteBudget {
             write_us: config.watch_write_budget_us,
             heard_us: config.watch_subscribed_budget_us.saturating_mul(config.worker_count() as u64),

@@ -140,6 +140,12 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
         writeln!(out, "{} after unclean stops: see `tidemark log inspect`", counted(gaps as u64, "gap"))?;
     }
     writeln!(out, "{}: good", counted(inspection.snapshots.len() as u64, "snapshot"))?;
+    let listed = inspection.block_files.iter().filter(|file| !file.snapshots.is_empty());
+    let blocks: Vec<u64> = listed.filter_map(|file| Some(file.content.as_ref().ok()?.0)).collect();
+    if !blocks.is_empty() {
+        let (files, blocks) = (blocks.len() as u64, blocks.iter().sum());
+        writeln!(out, "{} of {}: good", counted(files, "block file"), counted(blocks, "block"))?;
+    }
     if let Some(SegmentState::Torn(bytes)) = inspection.segments.last().map(|segment| segment.state.clone()) {
         let bytes = counted(bytes, "byte");
         writeln!(out, "{bytes} of unfinished writes at the end; the next start cuts them off")?;
@@ -377,6 +383,23 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
                 writeln!(out, "  {}  {}", counted(*frames as u64, "frame"), counted(*bytes, "byte"))?;
             }
             Err(error) => writeln!(out, "  {error}")?,
+        }
+    }
+    for file in &inspection.block_files {
+        write!(out, "{}", file.name)?;
+        match &file.content {
+            Ok((blocks, bytes)) => {
+                write!(out, "  {}  {}", counted(*blocks, "block"), counted(*bytes, "byte"))?;
+            }
+            // While a server writes it, it ends anywhere.
+            Err(_) if file.snapshots.is_empty() => write!(out, "  not complete")?,
+            Err(error) => write!(out, "  {error}")?,
+        }
+        let snapshots: Vec<String> = file.snapshots.iter().map(ToString::to_string).collect();
+        match snapshots.as_slice() {
+            [] => writeln!(out, "  of no snapshot; the next start removes it")?,
+            [one] => writeln!(out, "  of the snapshot at record {one}")?,
+            several => writeln!(out, "  of the snapshots at records {}", several.join(", "))?,
         }
     }
     writeln!(out, "{}", counted(inspection.spares as u64, "spare segment"))?;

@@ -5,6 +5,7 @@ use crate::error::CommandError;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 use tidemark_log::Lsn;
+use tidemark_series::guarded;
 
 /// A command that is logged in place of the one that ran.
 #[derive(Debug)]
@@ -65,7 +66,9 @@ impl Rest {
     /// Writes the reply, or the error in place of it.
     pub(crate) fn write(self, reply: &mut Reply) {
         let mark = reply.len();
-        if let Err(error) = (self.0)(reply) {
+        let written =
+            guarded(|| (self.0)(reply)).unwrap_or_else(|block| Err(CommandError::unreadable(block)));
+        if let Err(error) = written {
             reply.truncate(mark);
             reply.error(&error);
         }
@@ -88,6 +91,13 @@ impl Effects {
     #[cold]
     pub(crate) fn rare_mut(&mut self) -> &mut RareEffects {
         self.rare.get_or_insert_default()
+    }
+
+    /// Drops the rest of a read that has failed.
+    pub(crate) fn drop_rest(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.rest = None;
+        }
     }
 
     pub(crate) fn take_rare(&mut self) -> RareEffects {

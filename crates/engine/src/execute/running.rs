@@ -10,6 +10,7 @@ use crate::execute::locking::Access;
 use crate::execute::noted::Noted;
 use crate::persist::points::PointsRun;
 use crate::wire::reply::Reply;
+use tidemark_series::guarded;
 
 impl Engine {
     /// Runs a command from the log: as [`Engine::execute`], but without logging and without serving
@@ -61,7 +62,8 @@ impl Engine {
         if keys.events.are_wanted() {
             keys.note_misses(call.command, call.args);
         }
-        if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
+        let run = guarded(|| handler(&mut Context { keys, reply }, call.args));
+        if let Err(error) = run.unwrap_or_else(|block| Err(CommandError::unreadable(block))) {
             answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
@@ -79,6 +81,12 @@ fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark:
         call.command.name
     );
     keys.events.forget_misses();
+    keys.effects.drop_rest();
     reply.truncate(mark);
+    let mut named = call.command.keys.keys(call.args);
+    let error = match (named.next(), named.next()) {
+        (Some(key), None) => error.of_series(key),
+        _ => error,
+    };
     reply.error(&call.command.explain(call.args, error));
 }

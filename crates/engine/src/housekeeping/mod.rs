@@ -2,3 +2,4 @@
 
 pub(crate) mod counter_commits;
 pub(crate) mod expiry;
+pub(crate) mod series_memory;

@@ -9,6 +9,7 @@
 
 use super::form::{self, Head};
 use super::{Entry, Table};
+use crate::persist::blocks::Blocks;
 use crate::value::{InParts, Object, Pieces};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,13 +33,22 @@ impl Numbers {
     }
 }
 
+/// What all databases of a running snapshot share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cut {
+    /// Numbers of the values in parts.
+    pub(crate) numbers: Numbers,
+    /// How blocks of series are written.
+    pub(crate) blocks: Blocks,
+}
+
 /// A running snapshot's state within a database.
 pub(super) struct Copying {
     /// The database's number at the cut; `SWAPDB` may have changed it since.
     number: u8,
     /// Number of the snapshot, stored in the entries that it has seen or captured.
     epoch: u16,
-    numbers: Numbers,
+    cut: Cut,
     /// Pieces written since the last slice.
     copied: Pieces,
     /// Position of the walk in hash order; `None` at the end.
@@ -49,12 +59,12 @@ pub(super) struct Copying {
 }
 
 impl Copying {
-    pub(super) fn new(number: u8, epoch: u16, numbers: Numbers) -> Self {
+    pub(super) fn new(number: u8, epoch: u16, cut: Cut) -> Self {
         Self {
             number,
             epoch,
-            numbers,
-            copied: Pieces::default(),
+            copied: Pieces::with_blocks(&cut.blocks),
+            cut,
             position: Some(0),
             captured: VecDeque::new(),
             detached: Vec::new(),
@@ -64,7 +74,7 @@ impl Copying {
     /// As [`Copying::new`], for a database that the snapshot has seen completely, so that it can
     /// adopt captured values.
     pub(super) fn reopened(epoch: u16) -> Self {
-        Self { position: None, ..Self::new(0, epoch, Numbers::default()) }
+        Self { position: None, ..Self::new(0, epoch, Cut::default()) }
     }
 
     /// Writes an entry if the snapshot has not seen it. Must be called before the entry changes.
@@ -74,11 +84,11 @@ impl Copying {
             return 0;
         }
         entry.set_epoch(self.epoch);
-        if begin_capture(entry, &self.numbers, &mut self.copied) {
+        if begin_capture(entry, &self.cut.numbers, &mut self.copied) {
             self.captured.push_back(entry.key().into());
             return 0;
         }
-        self.copied.push(|piece| form::encode(entry, piece))
+        self.copied.push(|piece| form::encode_with(entry, &self.cut.blocks, piece))
     }
 
     /// Hands a captured value over to the snapshot. Must be called before the value leaves its key
@@ -107,7 +117,7 @@ impl Copying {
         Detached {
             number: self.number,
             epoch: self.epoch,
-            numbers: self.numbers.clone(),
+            cut: self.cut.clone(),
             rests: vec![rest],
             position: 0,
         }
@@ -128,7 +138,7 @@ impl Copying {
         }
         Slice {
             number: self.number,
-            entries: std::mem::take(&mut self.copied),
+            entries: std::mem::replace(&mut self.copied, Pieces::with_blocks(&self.cut.blocks)),
             detached: std::mem::take(&mut self.detached),
         }
     }
@@ -191,7 +201,7 @@ pub(crate) struct Detached {
     /// Their database's number at the cut.
     pub(crate) number: u8,
     epoch: u16,
-    numbers: Numbers,
+    cut: Cut,
     /// Processed from the end.
     rests: Vec<Rest>,
     /// Position of the walk in a table.
@@ -206,7 +216,7 @@ enum Rest {
 impl Detached {
     /// Advances by about `budget` entries; `None` if nothing is left.
     pub(crate) fn step(&mut self, budget: usize) -> Option<Pieces> {
-        let mut pieces = Pieces::default();
+        let mut pieces = Pieces::with_blocks(&self.cut.blocks);
         let mut captured = Vec::new();
         let more = match self.rests.last_mut()? {
             Rest::Value(object) => {
@@ -216,10 +226,13 @@ impl Detached {
             Rest::Table(table) => {
                 self.position = table.scan_mut(self.position, budget, |entry| {
                     let unseen = entry.epoch() != self.epoch;
-                    if (unseen && begin_capture(entry, &self.numbers, &mut pieces)) || is_captured(entry) {
+                    if (unseen && begin_capture(entry, &self.cut.numbers, &mut pieces)) || is_captured(entry)
+                    {
                         captured.extend(entry.take_object().map(Rest::Value));
                     } else if unseen {
-                        return 1 + pieces.push(|piece| form::encode(entry, piece)) / ENTRY_BYTES;
+                        let blocks = &self.cut.blocks;
+                        let bytes = pieces.push(|piece| form::encode_with(entry, blocks, piece));
+                        return 1 + bytes / ENTRY_BYTES;
                     }
                     1
                 });

@@ -1,7 +1,7 @@
 //! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot
 //! sees an entry before it changes.
 
-use super::copying::{Copying, Numbers, Slice, is_captured};
+use super::copying::{Copying, Cut, Slice, is_captured};
 use super::label_index::LabelIndex;
 use super::scheduled::Scheduled;
 use super::sights::Sights;
@@ -351,13 +351,27 @@ impl Database {
     }
 
     /// Starts a snapshot of this database, whose cut is now.
-    pub(crate) fn begin_copying(&mut self, number: u8, numbers: Numbers) {
+    pub(crate) fn begin_copying(&mut self, number: u8, cut: Cut) {
         assert!(
             self.copying.is_none(),
             "a snapshot begins before the one before it is done with database {number}"
         );
         self.epoch = self.epoch.wrapping_add(1);
-        self.copying = Some(Box::new(Copying::new(number, self.epoch, numbers)));
+        self.copying = Some(Box::new(Copying::new(number, self.epoch, cut)));
+    }
+
+    /// Visits about `budget` entries from a position of the hash order, in a way that changes no answer.
+    /// Returns the next position; 0 at the end.
+    pub(crate) fn scan_entries_mut(
+        &mut self,
+        position: u64,
+        budget: usize,
+        mut visit: impl FnMut(&mut Entry),
+    ) -> u64 {
+        self.table.scan_mut(position, budget, |entry| {
+            visit(entry);
+            1
+        })
     }
 
     /// Stops a snapshot that will not be completed.

@@ -11,6 +11,7 @@
 //! that no other value has.
 
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
+use crate::persist::blocks::Blocks;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use crate::value::Type;
 use crate::value::capture::PART;
@@ -51,6 +52,11 @@ pub(crate) struct Part {
 
 /// Appends a whole entry.
 pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
+    encode_with(entry, &Blocks::default(), into);
+}
+
+/// Like [`encode`], for a snapshot that may refer to blocks instead of having them.
+pub(crate) fn encode_with(entry: &Entry, blocks: &Blocks, into: &mut Vec<u8>) {
     into.push(match entry.value() {
         ValueRef::Raw(_) | ValueRef::Unit | ValueRef::Float(_) => RAW,
         ValueRef::Int(_) => INT,
@@ -61,7 +67,7 @@ pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
     match entry.value() {
         ValueRef::Raw(bytes) => put_bytes(into, bytes),
         ValueRef::Int(value) => into.extend_from_slice(&value.to_le_bytes()),
-        ValueRef::Object(object) => object.value().encode(into),
+        ValueRef::Object(object) => object.value().encode_with(blocks, into),
         ValueRef::Unit | ValueRef::Float(_) => {
             unreachable!("a key of {} bytes holds a bare member or score", entry.key().len());
         }
@@ -96,6 +102,28 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
     }
 }
 
+/// What an item of a frame is about.
+pub(crate) enum KeyOrNumber<'a> {
+    /// The key of a whole entry.
+    Key(&'a [u8]),
+    /// The number of a value in parts.
+    Number(u64),
+}
+
+/// Reads what the next item is about, without its value.
+pub(crate) fn decode_key<'a>(bytes: &mut Cursor<'a>) -> Option<KeyOrNumber<'a>> {
+    match bytes.u8()? {
+        IN_PARTS | PART => {
+            bytes.u8()?;
+            bytes.varint().map(KeyOrNumber::Number)
+        }
+        _ => {
+            get_deadline(bytes)?;
+            get_key(bytes).map(KeyOrNumber::Key)
+        }
+    }
+}
+
 /// Decodes the type of a value that may be stored in parts.
 fn kind_in_parts(code: u8) -> Option<Type> {
     Type::of_code(code).filter(|kind| kind.snapshot_form().has_parts())
@@ -117,6 +145,11 @@ fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
 
 /// Returns a copy of the entry under another key.
 pub(crate) fn copy(entry: &Entry, key: &[u8]) -> Entry {
+    if let ValueRef::Object(object) = entry.value()
+        && let Some(shared) = object.value().share()
+    {
+        return Entry::new(key, Payload::Object(Box::new(shared)), entry.deadline());
+    }
     let mut form = Vec::new();
     encode(entry, &mut form);
     let mut bytes = Cursor::new(&form);

@@ -23,7 +23,7 @@ pub use churn::KeyChurn;
 pub(crate) use churn::{HALF_MS, Mover};
 pub(crate) use committing::Committing;
 pub use committing::{CounterDefaults, CounterTotals};
-pub(crate) use copying::{Detached, Numbers};
+pub(crate) use copying::{Cut, Detached};
 pub use database::{Database, Deadline};
 pub use databases::DATABASES;
 pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};

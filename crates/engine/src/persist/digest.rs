@@ -5,17 +5,37 @@
 //! its encoding; of a counter, the logged state.
 
 use crate::engine::Engine;
+use crate::error::CommandError;
 use crate::keyspace::{Entry, ValueRef};
 use crate::value::{Decimal, Type};
+use tidemark_series::{guarded, naming};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 impl Engine {
     /// Digest of the whole state: equal for equal states, whatever their history.
+    ///
+    /// # Panics
+    /// A block of a series cannot be read.
     pub fn digest(&self) -> u128 {
+        self.try_digest().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Does the same as [`Engine::digest`].
+    ///
+    /// # Errors
+    /// A block of a series cannot be read.
+    pub fn try_digest(&self) -> Result<u128, CommandError> {
+        guarded(|| self.sum_of_entries()).map_err(CommandError::unreadable)
+    }
+
+    fn sum_of_entries(&self) -> u128 {
         let mut sum = 0_u128;
         for shard in self.keyspace().lock_all() {
             for (number, database) in shard.databases().iter().enumerate() {
-                database.table().for_each(|entry| sum = sum.wrapping_add(entry_digest(number as u8, entry)));
+                database.table().for_each(|entry| {
+                    let digest = naming(entry.key(), || entry_digest(number as u8, entry));
+                    sum = sum.wrapping_add(digest);
+                });
             }
         }
         sum

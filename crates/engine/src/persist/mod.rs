@@ -3,6 +3,7 @@
 pub(crate) mod added_points;
 pub(crate) mod apply;
 pub(crate) mod apply_error;
+pub(crate) mod blocks;
 pub mod change;
 #[cfg(test)]
 pub(crate) mod damage;

@@ -18,6 +18,7 @@
 //! for it and never changes its meaning.
 
 use crate::persist::apply_error::{ApplyError, Malformed};
+use crate::persist::blocks::BlockFinder;
 use std::borrow::Cow;
 
 /// The kinds of records that the engine writes; 0 is the log's own.
@@ -85,12 +86,24 @@ pub struct Cursor<'a> {
     rest: &'a [u8],
     /// Offset at which `rest` ends, from the start of the payload or frame.
     end: usize,
+    /// What finds blocks that the bytes refer to, if they may.
+    blocks: Option<&'a BlockFinder>,
 }
 
 impl<'a> Cursor<'a> {
     /// Creates a cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, end: bytes.len() }
+        Self { rest: bytes, end: bytes.len(), blocks: None }
+    }
+
+    /// Like [`Cursor::new`], for bytes of a snapshot, which may refer to blocks.
+    pub(crate) fn with_blocks(bytes: &'a [u8], blocks: &'a BlockFinder) -> Self {
+        Self { blocks: Some(blocks), ..Self::new(bytes) }
+    }
+
+    /// Returns what finds blocks; `None` if the bytes may not refer to any.
+    pub(crate) fn blocks(&self) -> Option<&'a BlockFinder> {
+        self.blocks
     }
 
     /// Whether all bytes were read.
@@ -176,7 +189,7 @@ impl<'a> Cursor<'a> {
     /// Reads bytes with their length as a nested cursor; its offsets are those of the whole.
     pub(crate) fn nested(&mut self) -> Option<Self> {
         let rest = self.bytes()?;
-        Some(Self { rest, end: self.offset() })
+        Some(Self { rest, end: self.offset(), blocks: self.blocks })
     }
 }
 

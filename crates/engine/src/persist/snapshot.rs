@@ -11,7 +11,8 @@
 //! ```
 
 use crate::engine::Engine;
-use crate::keyspace::{Database, Detached, Numbers};
+use crate::keyspace::{Cut, Database, Detached};
+use crate::persist::blocks::{BlockPlacement, Blocks};
 use crate::value::Pieces;
 use crate::watch::{self, Named};
 use tidemark_log::Lsn;
@@ -35,7 +36,7 @@ pub struct Snapshot<'e> {
     /// Values that left their keys before the walk saw them.
     detached: Vec<Detached>,
     /// Numbers of the values in parts that were begun; `ended` counts the complete ones.
-    numbers: Numbers,
+    cut: Cut,
     ended: u64,
     /// The last watched read that was saved.
     query: Lsn,
@@ -58,18 +59,24 @@ impl Engine {
     /// Cuts a snapshot of the current state; see [`Snapshot::next_frame`]. The caller takes one at
     /// a time.
     pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot::begin(self)
+        Snapshot::begin(self, Blocks::default())
+    }
+
+    /// Like [`Engine::snapshot`], with blocks of series by reference to block files: the caller writes
+    /// those that `placement` wants written.
+    pub fn snapshot_with(&self, placement: &BlockPlacement) -> Snapshot<'_> {
+        Snapshot::begin(self, placement.blocks())
     }
 }
 
 impl<'e> Snapshot<'e> {
     /// Makes the cut. The caller ensures that only one snapshot runs.
-    pub(crate) fn begin(engine: &'e Engine) -> Self {
-        let numbers = Numbers::default();
+    pub(crate) fn begin(engine: &'e Engine, blocks: Blocks) -> Self {
+        let cut = Cut { blocks, ..Cut::default() };
         let mut shards = engine.keyspace().lock_all();
         for shard in &mut shards {
             for (number, database) in shard.databases_mut().iter_mut().enumerate() {
-                database.begin_copying(number as u8, numbers.clone());
+                database.begin_copying(number as u8, cut.clone());
             }
         }
         // Every change is appended under its shards' locks: with all locks held, the end of the log
@@ -89,7 +96,7 @@ impl<'e> Snapshot<'e> {
             waiting: Vec::new(),
             number: 0,
             detached: Vec::new(),
-            numbers,
+            cut,
             ended: 0,
             query: Lsn::ZERO,
             names,
@@ -170,7 +177,7 @@ impl Snapshot<'_> {
     /// Checks that every large value is complete. Call it at the end, before the snapshot replaces
     /// log records.
     pub fn check(&self) -> Result<(), Incomplete> {
-        let (begun, ended) = (self.numbers.given(), self.ended);
+        let (begun, ended) = (self.cut.numbers.given(), self.ended);
         if begun == ended { Ok(()) } else { Err(Incomplete { begun, ended }) }
     }
 

@@ -66,6 +66,7 @@ pub(crate) use string::elements_of as elements_of_string;
 pub use text::{Decimal, Text};
 pub use types::{Object, Type};
 
+use crate::persist::blocks::Blocks;
 use crate::persist::record::Cursor;
 use std::fmt;
 
@@ -85,6 +86,17 @@ pub trait Value: fmt::Debug {
 
     /// Appends the snapshot form.
     fn encode(&self, into: &mut Vec<u8>);
+
+    /// Like [`Value::encode`], for a snapshot that may refer to blocks instead of having them.
+    fn encode_with(&self, blocks: &Blocks, into: &mut Vec<u8>) {
+        let _ = blocks;
+        self.encode(into);
+    }
+
+    /// Returns a copy that shares what never changes; `None` if the type has nothing to share.
+    fn share(&self) -> Option<Object> {
+        None
+    }
 
     /// Parses the snapshot form; `None` if it is invalid.
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self>

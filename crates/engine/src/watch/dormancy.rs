@@ -1,7 +1,7 @@
 //! Dormant queries: writers do not answer them, because that would cost writers too much.
 //!
 //! ```text
-//!            a record exceeds its budget (budget.rs)
+//!            a record exceeds its budget (budget.rs), or a block of a series cannot be read
 //!   awake  ───────────────────────────────────────────►  dormant: in no shard's index, costs writers nothing
 //!     ▲                                                      │ a subscriber resumes, or has stayed
 //!     └──── record `wake`: emissions so far, and the last ◄──┘ a Past follows the log up to its end
@@ -42,6 +42,8 @@ pub enum Waking {
     Awake,
     /// Its answers would still cost writers too much.
     TooCostly,
+    /// It reads a block of a series that cannot be read from its file.
+    Unreadable,
     /// The replay did not reach the end of the log in time.
     NotYet,
 }
@@ -107,7 +109,9 @@ impl Engine {
             return Ok(Waking::NotYet);
         }
         let (continuation, answered) = past.continuation();
-        let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
+        let Ok(answer) = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer)) else {
+            return Ok(Waking::Unreadable);
+        };
         let (id, count) = (query.id, continuation.count);
         assert!(
             *answer == *answered,
@@ -140,7 +144,8 @@ impl Engine {
         })?;
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), time_us);
         if query.is_dormant() {
-            let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
+            let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer))
+                .map_err(|block| bytes.malformed(block.to_string()))?;
             self.continue_from(&mut keys, &query, answer, continuation);
             return Ok(());
         }

@@ -17,6 +17,7 @@ use crate::wire::reply::Reply;
 use crate::wire::shared_bytes::SharedBytes;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
+use tidemark_series::UnreadableBlock;
 
 /// Largest buffer that is kept for reuse. Bytes.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -122,7 +123,7 @@ impl Engine {
     fn emit_one(&self, keys: &mut Keys<'_>, query: &SharedQuery, moment: Moment) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;
         self.registry().count_evaluated();
-        let emitted = with_present_answer(keys, query, |state, answer| {
+        let present = with_present_answer(keys, query, |state, answer| {
             if *state.answer == *answer {
                 return None;
             }
@@ -146,8 +147,11 @@ impl Engine {
             }
             Some(bytes)
         });
-        if let Some(bytes) = emitted {
-            self.registry().retention.add(query, time_us, bytes);
+        match present {
+            Ok(None) => {}
+            Ok(Some(bytes)) => self.registry().retention.add(query, time_us, bytes),
+            // What it emits follows from the log, so a replay from the log can serve it.
+            Err(_) => self.make_dormant(keys, query),
         }
     }
 }
@@ -158,7 +162,7 @@ fn with_present_answer<R>(
     keys: &mut Keys<'_>,
     query: &Query,
     look: impl FnOnce(&mut State, &[u8]) -> Option<R>,
-) -> Option<R> {
+) -> Result<Option<R>, UnreadableBlock> {
     let mut state = query.lock();
     let Some(listing) = state.listing() else {
         drop(state);
@@ -169,21 +173,27 @@ fn with_present_answer<R>(
     let is_changed = listing.update(keys);
     keys.select(db);
     if !is_changed {
-        return None;
+        return Ok(None);
     }
     let mut answer = Vec::new();
     listing.answer(query.read.protocol(), &mut answer);
-    look(&mut state, &answer)
+    Ok(look(&mut state, &answer))
 }
 
 /// Executes a read and passes the answer to `look`. The caller has locked all shards within its
 /// reach.
-pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &Read, look: impl FnOnce(&[u8]) -> R) -> R {
+///
+/// # Errors
+/// A block of a series cannot be read.
+pub(super) fn with_answer<R>(
+    keys: &mut Keys<'_>,
+    read: &Read,
+    look: impl FnOnce(&[u8]) -> R,
+) -> Result<R, UnreadableBlock> {
     let mut buffer = SCRATCH.take();
     buffer.clear();
     let mut reply = Reply::with_buffer(buffer, read.protocol());
-    read.answer(keys, &mut reply);
-    let result = look(reply.bytes());
+    let result = read.answer(keys, &mut reply).map(|()| look(reply.bytes()));
     let buffer = reply.take();
     if buffer.capacity() <= KEPT_BYTES {
         SCRATCH.set(buffer);

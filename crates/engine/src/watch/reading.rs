@@ -14,6 +14,7 @@ use crate::watch::read::{Borrowed, Read, Words};
 use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
+use tidemark_series::{UnreadableBlock, guarded};
 
 /// Makes an iteration return everything in one call.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -111,7 +112,11 @@ impl Read {
 
     /// Executes the read on the logged state: an expired key exists until a record removes it. The
     /// caller has locked all shards within its reach.
-    pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
+    ///
+    /// # Errors
+    /// A block of a series cannot be read. That is a state of this machine's files and not of the log, so
+    /// it is no answer.
+    pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) -> Result<(), UnreadableBlock> {
         let row = self.row();
         let (Run::Keys(handler), Some(how)) = (row.run, watchable(row)) else {
             unreachable!("'{}' is watched, which is no read that can be", row.full_name());
@@ -125,7 +130,15 @@ impl Read {
         if let Watchable::Iterated(_) = how {
             args.extend(WHOLE);
         }
-        let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
+        let handled =
+            guarded(|| keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args)));
+        let handled = match handled {
+            Ok(handled) => handled,
+            Err(block) => {
+                keys.select(db);
+                return Err(block);
+            }
+        };
         if let Err(error) = handled {
             reply.truncate(0);
             reply.error(&row.explain(&args, error));
@@ -134,6 +147,7 @@ impl Read {
         if !replace_overlong(reply) {
             bring_into_order(reply.buffer_mut(), how);
         }
+        Ok(())
     }
 
     /// Appends the encoding used in the log and in snapshots.

@@ -5,6 +5,7 @@
 mod support;
 
 mod bits;
+mod block_files;
 mod blocking;
 mod counter_figures;
 mod counters;

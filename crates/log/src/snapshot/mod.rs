@@ -17,7 +17,10 @@
 //! The base's LSN is in its name and, after its own LSN, in its header, which is 8 bytes longer and
 //! has version 2. An entry with offset and length 0 means that the section is unchanged from the
 //! base. A section without an entry does not exist.
+//!
+//! What never changes may be in [block files](BlockFiles), which snapshots list and share.
 
+mod blocks;
 mod name;
 mod read;
 mod write;
@@ -25,6 +28,8 @@ mod write;
 use std::io;
 use std::sync::Arc;
 
+pub(crate) use blocks::name_of as block_file_name;
+pub use blocks::{BLOCK_FILE_HEADER_BYTES, BLOCK_OVERHEAD_BYTES, BlockFile, BlockFileUse, BlockFiles};
 pub(crate) use name::{Name, covered};
 pub use read::{FrameEntry, Snapshot};
 pub use write::SnapshotWriter;
@@ -78,6 +83,10 @@ impl Snapshots {
         Snapshot::open(&*self.storage, found.unwrap_or(Name::whole(lsn)))
     }
 
+    pub(crate) fn open_named(&self, name: Name) -> Result<Snapshot, SnapshotError> {
+        Snapshot::open(&*self.storage, name)
+    }
+
     pub(crate) fn names(&self) -> Result<Vec<Name>, SnapshotError> {
         let names = self.storage.list().map_err(|error| Failure::new("listing the snapshots", error))?;
         let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
@@ -106,7 +115,9 @@ impl Snapshots {
         let verified = names.map(|name| {
             let verify = move || {
                 let snapshot = Snapshot::open(&*self.storage, name)?;
-                snapshot.verify().map(|()| snapshot)
+                snapshot.verify()?;
+                snapshot.find_blocks(&*self.storage)?;
+                Ok(snapshot)
             };
             (name.lsn, verify)
         });
@@ -188,6 +199,16 @@ pub enum SnapshotError {
         /// The file.
         path: String,
         /// Byte offset of the damage.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A block file does not contain what was written.
+    #[error("the block file {path} is damaged at byte {offset}: {what}")]
+    DamagedBlock {
+        /// The file.
+        path: String,
+        /// Byte offset of the block, or of what is wrong.
         offset: u64,
         /// What is wrong there.
         what: &'static str,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_MAGIC, Name, SnapshotError, TRAILER_BYTES, TRAILER_MAGIC,
+    BlockFile, BlockFileUse, ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_MAGIC, Name, SnapshotError,
+    TRAILER_BYTES, TRAILER_MAGIC, blocks,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -85,6 +86,34 @@ impl Snapshot {
     /// Returns the size of its file in bytes, without the base.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+
+    /// Returns the block files that the snapshot refers to.
+    pub fn block_files(&self) -> Result<Vec<BlockFileUse>, SnapshotError> {
+        let (mut files, mut buffer) = (Vec::new(), Vec::new());
+        for frame in self.frames.iter().filter(|frame| frame.section == blocks::SECTION) {
+            self.read_frame(frame, &mut buffer)?;
+            let listed = blocks::decode_list(&buffer)
+                .ok_or_else(|| self.damaged(frame.offset, "the list of block files is not well formed"))?;
+            files.extend(listed);
+        }
+        Ok(files)
+    }
+
+    /// Checks that the block files are there, but not their blocks, which are checked when they are
+    /// read.
+    pub(crate) fn find_blocks(&self, storage: &dyn Storage) -> Result<(), SnapshotError> {
+        for file in self.block_files()? {
+            BlockFile::find(storage, file)?;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks every block of the block files.
+    pub(crate) fn verify_blocks(&self, storage: &dyn Storage) -> Result<(), SnapshotError> {
+        self.block_files()?
+            .into_iter()
+            .try_for_each(|file| BlockFile::find(storage, file)?.verify().map(drop))
     }
 
     /// Reads one frame into `buffer`, replacing its content with the payload.

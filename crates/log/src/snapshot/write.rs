@@ -5,7 +5,9 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{
-    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, Name, Snapshot, SnapshotError, TRAILER_BYTES, TRAILER_MAGIC,
+    BlockFileUse, ENTRY_BYTES, FRAME_OVERHEAD_BYTES, Name, Snapshot, SnapshotError, TRAILER_BYTES,
+    TRAILER_MAGIC,
+    blocks::{self, BlockFileWriter},
     sync_failed,
 };
 use crate::Lsn;
@@ -25,6 +27,10 @@ pub struct SnapshotWriter {
     /// Offset of `buffer` in the file.
     offset: u64,
     index: Vec<u8>,
+    /// The file for blocks that no older file has.
+    blocks: Option<BlockFileWriter>,
+    /// The block files that the snapshot refers to.
+    block_files: Vec<BlockFileUse>,
     finished: bool,
 }
 
@@ -83,7 +89,17 @@ impl SnapshotWriter {
             .map_err(|error| Failure::new(format!("creating {}", storage.path(&temporary)), error))?;
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         buffer.extend_from_slice(&name.header());
-        Ok(Self { storage, name, file, buffer, offset: 0, index: Vec::new(), finished: false })
+        Ok(Self {
+            storage,
+            name,
+            file,
+            buffer,
+            offset: 0,
+            index: Vec::new(),
+            blocks: None,
+            block_files: Vec::new(),
+            finished: false,
+        })
     }
 
     /// Returns the LSN of the snapshot.
@@ -108,6 +124,31 @@ impl SnapshotWriter {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
+    /// Writes blocks to the block file of this number, which does not exist yet; it is created with the
+    /// first one.
+    pub fn set_block_file(&mut self, number: u64) {
+        assert!(self.blocks.is_none(), "a snapshot writes one block file");
+        self.blocks = Some(BlockFileWriter::new(Arc::clone(&self.storage), number));
+    }
+
+    /// Appends a block to the block file and returns its offset there.
+    ///
+    /// # Panics
+    /// Without a block file.
+    pub fn write_block(&mut self, payload: &[u8]) -> Result<u64, SnapshotError> {
+        self.blocks.as_mut().expect("the snapshot has a block file").write(payload)
+    }
+
+    /// Sets the block files that the snapshot refers to, the written one among them if there is one.
+    pub fn refer_to(&mut self, files: Vec<BlockFileUse>) {
+        self.block_files = files;
+    }
+
+    /// Returns the size of the written block file in bytes; 0 without one.
+    pub fn block_bytes(&self) -> u64 {
+        self.blocks.as_ref().and_then(BlockFileWriter::written).map_or(0, |(_, bytes)| bytes)
+    }
+
     /// Keeps a section, with all of its frames, as in the base. Call this once per section, and
     /// write no frame to it.
     ///
@@ -121,6 +162,16 @@ impl SnapshotWriter {
     /// Makes the snapshot durable and visible under its name. The log up to its LSN must be durable
     /// already; [`Log::finish_snapshot`](crate::Log::finish_snapshot) ensures that.
     pub fn finish(mut self) -> Result<(), SnapshotError> {
+        if !self.block_files.is_empty() {
+            let list = blocks::encode_list(&self.block_files);
+            self.write_frame(blocks::SECTION, &list)?;
+        }
+        if let Some(blocks) = &mut self.blocks {
+            let written = blocks.written().map(|(number, _)| number);
+            let is_listed = |number| self.block_files.iter().any(|file| file.number == number);
+            assert!(written.is_none_or(is_listed), "block file {written:?} is not in the snapshot's list");
+            blocks.finish()?;
+        }
         let index_offset = self.offset + self.buffer.len() as u64;
         let index = mem::take(&mut self.index);
         let mut trailer = Vec::with_capacity(TRAILER_BYTES);
@@ -166,6 +217,9 @@ impl Drop for SnapshotWriter {
         if !self.finished {
             // Best effort: a leftover is removed at the next open.
             let _ = self.storage.remove(&self.name.temporary());
+            if let Some(blocks) = &mut self.blocks {
+                blocks.give_up();
+            }
         }
     }
 }

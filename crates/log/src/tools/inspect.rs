@@ -1,5 +1,6 @@
 //! Reports the content of a log's directory and its state. Changes nothing and takes no lock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ToolError;
@@ -9,7 +10,9 @@ use crate::error::{Damage, Failure, MissingTail, OpenError};
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segment};
 use crate::segment::{Segment, parse_segment_name, parse_spare_name, segment_name};
-use crate::snapshot::{Name, Snapshot, SnapshotError, Snapshots, newest_usable};
+use crate::snapshot::{
+    BlockFile, BlockFiles, Name, Snapshot, SnapshotError, Snapshots, block_file_name, newest_usable,
+};
 use crate::storage::Storage;
 use crate::{Format, Gap, Lsn, RecordBatch};
 
@@ -20,6 +23,8 @@ pub struct Inspection {
     pub segments: Vec<SegmentReport>,
     /// The snapshots, oldest first.
     pub snapshots: Vec<SnapshotReport>,
+    /// The block files, oldest first.
+    pub block_files: Vec<BlockFileReport>,
     /// Number of spare segment files.
     pub spares: usize,
     /// Missing durable records at the end. Set only for a log without damage.
@@ -99,6 +104,18 @@ pub struct SnapshotReport {
     pub content: Result<(usize, u64), String>,
 }
 
+/// Report on a block file.
+#[derive(Clone, Debug)]
+pub struct BlockFileReport {
+    /// File name.
+    pub name: String,
+    /// The snapshots that list it, by the last record that each covers. Without any, the next start
+    /// removes the file, or the snapshot that it belongs to is being written.
+    pub snapshots: Vec<Lsn>,
+    /// Number of blocks, and bytes of the file; or what is wrong with it.
+    pub content: Result<(u64, u64), String>,
+}
+
 impl Inspection {
     /// Returns the first damage in the segments.
     pub fn damage(&self) -> Option<&Damage> {
@@ -157,7 +174,8 @@ pub(super) fn inspect_with(
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
     let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
     firsts.sort_unstable();
-    let verified = verify_snapshots(storage)?;
+    let files = verify_block_files(storage)?;
+    let verified = verify_snapshots(storage, &files)?;
     let newest = verified.last().map_or(Lsn::ZERO, |(name, _)| name.lsn);
     let mut segments: Vec<SegmentReport> = Vec::new();
     let mut opened = open_segments(&**storage, &firsts, headers)?.into_iter().peekable();
@@ -175,7 +193,9 @@ pub(super) fn inspect_with(
     }
     let spares = names.iter().filter(|name| parse_spare_name(name).is_some()).count();
     let snapshots = verified.iter().map(report_snapshot).collect();
-    let mut inspection = Inspection { segments, snapshots, spares, missing: None, no_base: None };
+    let block_files = report_block_files(storage, files);
+    let mut inspection =
+        Inspection { segments, snapshots, block_files, spares, missing: None, no_base: None };
     let end = left.filter(|_| inspection.damage().is_none());
     inspection.missing = end.and_then(|left| left.missing(&**storage, inspection.end()));
     let contents = verified.into_iter().rev().map(|(name, content)| (name.lsn, || content));
@@ -187,14 +207,58 @@ pub(super) fn inspect_with(
 type Verified = (Name, Result<(usize, u64), SnapshotError>);
 
 /// Reads every snapshot, oldest first.
-fn verify_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<Verified>, ToolError> {
+fn verify_snapshots(
+    storage: &Arc<dyn Storage>,
+    files: &BTreeMap<u64, VerifiedFile>,
+) -> Result<Vec<Verified>, ToolError> {
     let names = Snapshots::new(storage.clone()).names()?;
     let verify = |name| {
         let snapshot = Snapshot::open(&**storage, name)?;
         snapshot.verify()?;
+        for file in snapshot.block_files()? {
+            match files.get(&file.number) {
+                Some(Err(error)) => return Err(error.clone()),
+                Some(Ok(_)) => snapshot.find_blocks(&**storage)?,
+                // A newer snapshot has come since the files were read.
+                None => drop(BlockFile::find(&**storage, file)?.verify()?),
+            }
+        }
         Ok((snapshot.frames().len(), snapshot.payload_bytes()))
     };
     Ok(names.into_iter().map(|name| (name, verify(name))).collect())
+}
+
+/// Number of a block file's blocks and its bytes.
+type VerifiedFile = Result<(u64, u64), SnapshotError>;
+
+/// Reads every block file.
+fn verify_block_files(storage: &Arc<dyn Storage>) -> Result<BTreeMap<u64, VerifiedFile>, ToolError> {
+    let files = BlockFiles::new(Arc::clone(storage));
+    let verify = |number| {
+        let file = files.open(number)?;
+        Ok((file.verify()?, file.bytes()))
+    };
+    Ok(files.list()?.into_iter().map(|number| (number, verify(number))).collect())
+}
+
+fn report_block_files(
+    storage: &Arc<dyn Storage>,
+    files: BTreeMap<u64, VerifiedFile>,
+) -> Vec<BlockFileReport> {
+    let snapshots = Snapshots::new(Arc::clone(storage));
+    let names = snapshots.names().unwrap_or_default();
+    let listed = |name: &Name| Some((name.lsn, snapshots.open_named(*name).ok()?.block_files().ok()?));
+    let lists: Vec<_> = names.iter().filter_map(listed).collect();
+    let report = |(number, content): (u64, VerifiedFile)| BlockFileReport {
+        name: block_file_name(number),
+        snapshots: lists
+            .iter()
+            .filter(|(_, files)| files.iter().any(|file| file.number == number))
+            .map(|(lsn, _)| *lsn)
+            .collect(),
+        content: content.map_err(|error| error.to_string()),
+    };
+    files.into_iter().map(report).collect()
 }
 
 fn report_snapshot((name, content): &Verified) -> SnapshotReport {

@@ -9,7 +9,7 @@ mod salvage;
 mod salvaged_header;
 
 pub use export::export;
-pub use inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
+pub use inspect::{BlockFileReport, Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
 pub use records::Records;
 pub use repair::{Cut, plan_repair, plan_truncate};
 

@@ -1,5 +1,6 @@
 //! What the log promises, one file per topic. One test target, because each links the crate again.
 
+mod block_files;
 mod faults;
 mod fixtures;
 mod formats;

@@ -9,14 +9,18 @@
 //! | 5 … 10 | [`Summary`]: sum in two parts, lowest, highest, first and last value |
 //! | 11 … | times, then values |
 
+mod place;
 mod summary;
 
+pub use place::{BlockSource, Place};
 pub use summary::Summary;
 
 use crate::BLOCK_POINTS;
 use crate::codec::{Hints, Integers, Reader, Values, Words, encode_integers, encode_values, value_at};
 use crate::sample::{Kind, Sample, words_of_integers};
-use std::sync::Arc;
+use crate::unreadable::{Unreadable, UnreadableBlock, note};
+use place::Placed;
+use triomphe::{Arc, HeaderSlice};
 
 /// First word's low half.
 const MAGIC: u32 = u32::from_le_bytes(*b"TMSB");
@@ -62,10 +66,21 @@ pub enum BlockError {
 }
 
 /// Up to [`BLOCK_POINTS`] points, compressed. Cloning it copies no points.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// A block that has a [`Place`] may be without its points: then it has only its header, in memory, and
+/// its points are read from the place.
+#[derive(Debug, Clone)]
 pub struct Block {
-    words: Arc<[u64]>,
+    stored: Arc<HeaderSlice<Placed, [u64]>>,
 }
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Eq for Block {}
 
 fn checksum(words: &[u64]) -> u32 {
     let over = |crc, word: &u64| crc32c::crc32c_append(crc, &word.to_le_bytes());
@@ -111,19 +126,23 @@ impl Block {
         let mut words = words.into_vec();
         words[4] = times_words | summary.flags() << 32;
         words[1] = u64::from(checksum(&words)) | (words.len() as u64) << 32;
-        Self { words: words.into() }
+        Self::of(Placed::default(), &words)
+    }
+
+    fn of(placed: Placed, words: &[u64]) -> Self {
+        Self { stored: Arc::from_header_and_slice(placed, words) }
     }
 
     /// Returns the block in `words`, which come from a file or a socket. O(n) for the checksum.
-    pub fn from_words<V: Sample>(words: Arc<[u64]>) -> Result<Self, BlockError> {
+    pub fn from_words<V: Sample>(words: &[u64]) -> Result<Self, BlockError> {
         let no_block = BlockError::NotABlock(words.len());
-        if words.len() < HEADER_WORDS || words.len() > WORDS_MAX || words[0] as u32 != MAGIC {
+        if words.len() <= HEADER_WORDS || words.len() > WORDS_MAX || words[0] as u32 != MAGIC {
             return Err(no_block);
         }
         if words[1] >> 32 != words.len() as u64 {
             return Err(no_block);
         }
-        let (found, computed) = (words[1] as u32, checksum(&words));
+        let (found, computed) = (words[1] as u32, checksum(words));
         if found != computed {
             return Err(BlockError::Checksum { found, computed });
         }
@@ -135,7 +154,7 @@ impl Block {
         if kind != V::KIND {
             return Err(BlockError::Kind { expected: V::KIND, found: kind });
         }
-        let block = Self { words };
+        let block = Self::of(Placed::default(), words);
         if block.is_well_formed() { Ok(block) } else { Err(BlockError::Malformed) }
     }
 
@@ -156,38 +175,109 @@ impl Block {
 
     /// Returns the words of the times and those of the values.
     fn split(&self) -> Option<(&[u64], &[u64])> {
-        self.words[HEADER_WORDS..].split_at_checked(self.words[4] as u32 as usize)
+        let words = self.words();
+        words[HEADER_WORDS..].split_at_checked(words[4] as u32 as usize)
     }
 
-    /// Returns the words to be stored, least significant byte first.
+    /// Returns the words to be stored, least significant byte first; those of the header if the block
+    /// is without its points.
     pub fn words(&self) -> &[u64] {
-        &self.words
+        &self.stored.slice
+    }
+
+    /// Returns the number of words to be stored.
+    pub fn stored_words(&self) -> usize {
+        (self.words()[1] >> 32) as usize
+    }
+
+    /// Returns the memory of the points, in bytes; 0 if they are not in memory.
+    pub fn bytes_of_points(&self) -> usize {
+        (self.words().len() - HEADER_WORDS) * size_of::<u64>()
+    }
+
+    /// Whether the points are in memory.
+    pub fn has_points(&self) -> bool {
+        self.words().len() > HEADER_WORDS
+    }
+
+    /// Returns where the words are kept outside of memory.
+    pub fn place(&self) -> Option<Place> {
+        self.stored.header.get()
+    }
+
+    /// Looks at where the words are kept outside of memory.
+    pub fn with_place<T>(&self, look: impl FnOnce(&Place) -> T) -> Option<T> {
+        self.stored.header.with(look)
+    }
+
+    /// Sets where the words are kept, for all clones of the block. The caller has stored them there.
+    pub fn set_place(&self, place: Place) {
+        self.stored.header.set(place);
+    }
+
+    /// Returns the block without its points; `None` if they are kept nowhere else, or it has none.
+    pub fn without_points(&self) -> Option<Self> {
+        let place = if self.has_points() { self.place() } else { None }?;
+        Some(Self::of(Placed::at(place), &self.words()[..HEADER_WORDS]))
+    }
+
+    /// Returns the block with its points, which are read from its place if they are not in memory.
+    ///
+    /// # Errors
+    /// They cannot be read, or are not those that were stored.
+    pub fn with_points(&self) -> Result<Self, UnreadableBlock> {
+        if self.has_points() {
+            return Ok(self.clone());
+        }
+        let unreadable =
+            |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what, series: None };
+        let place = self.place().expect("a block without its points has a place");
+        let words = place.source.read(place.offset, self.stored_words()).map_err(unreadable)?;
+        // The header is part of what the checksum covers, and these contents were checked when they were
+        // in memory: the same header and a right checksum are the same block.
+        if words.len() != self.stored_words() || words[..HEADER_WORDS] != *self.words() {
+            let (file, offset) = (place.source.number(), place.offset);
+            let what = format!("the block at offset {offset} of block file {file} is another one");
+            return Err(unreadable(what));
+        }
+        let (found, computed) = (words[1] as u32, checksum(&words));
+        if found != computed {
+            let (file, offset) = (place.source.number(), place.offset);
+            let error = BlockError::Checksum { found, computed };
+            return Err(unreadable(format!("at offset {offset} of block file {file}: {error}")));
+        }
+        Ok(Self::of(Placed::at(place), &words))
+    }
+
+    /// Like [`Block::with_points`]; records a failure for the caller that guards this thread's reads.
+    pub(crate) fn fetch(&self) -> Result<Self, Unreadable> {
+        self.with_points().map_err(|unreadable| note(|| unreadable))
     }
 
     /// Returns the number of points, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a block has points")]
     pub fn len(&self) -> usize {
-        (self.words[0] >> 48) as usize
+        (self.words()[0] >> 48) as usize
     }
 
     /// Returns the time of the first point.
     pub fn first_time(&self) -> i64 {
-        self.words[2].cast_signed()
+        self.words()[2].cast_signed()
     }
 
     /// Returns the time of the last point.
     pub fn last_time(&self) -> i64 {
-        self.words[3].cast_signed()
+        self.words()[3].cast_signed()
     }
 
-    /// Returns the size in bytes.
+    /// Returns the memory that it uses, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        size_of_val(&*self.stored)
     }
 
     /// Returns what aggregations need of the whole block. O(1).
     pub fn summary<V: Sample>(&self) -> Summary<V> {
-        Summary::decode(&self.words[5..HEADER_WORDS], self.words[4] >> 32)
+        Summary::decode(&self.words()[5..HEADER_WORDS], self.words()[4] >> 32)
     }
 
     fn times(&self) -> Integers<'_> {

@@ -26,7 +26,7 @@ proptest! {
     #[test]
     fn a_block_has_the_points_that_were_sealed((times, values) in points()) {
         let block = block(&times, &values);
-        let read = Block::from_words::<f64>(block.words().into()).unwrap();
+        let read = Block::from_words::<f64>(block.words()).unwrap();
         prop_assert_eq!(&read, &block);
         let (mut read_times, mut read_values) = ([0; BLOCK_POINTS], [0.0; BLOCK_POINTS]);
         let count = read.decode(&mut read_times, &mut read_values);
@@ -48,7 +48,7 @@ proptest! {
         let mut words = block.words().to_vec();
         let bit = at.index(words.len() * 64);
         words[bit / 64] ^= 1 << (bit % 64);
-        prop_assert!(Block::from_words::<f64>(words.into()).is_err());
+        prop_assert!(Block::from_words::<f64>(&words).is_err());
     }
 
     #[test]
@@ -62,7 +62,7 @@ proptest! {
             words[at.index(block.words().len())] ^= bits;
         }
         words[1] = words[1] >> 32 << 32 | u64::from(checksum(&words));
-        if let Ok(read) = Block::from_words::<f64>(words.into()) {
+        if let Ok(read) = Block::from_words::<f64>(&words) {
             read.decode(&mut [0; BLOCK_POINTS], &mut [0.0; BLOCK_POINTS]);
             read.get::<f64>(times[0]);
             read.summary::<f64>();
@@ -72,19 +72,19 @@ proptest! {
 
 #[test]
 fn what_is_no_block_is_refused() {
-    assert_eq!(Block::from_words::<f64>([].into()), Err(BlockError::NotABlock(0)));
-    assert_eq!(Block::from_words::<f64>([0; 40].into()), Err(BlockError::NotABlock(40)));
+    assert_eq!(Block::from_words::<f64>(&[]), Err(BlockError::NotABlock(0)));
+    assert_eq!(Block::from_words::<f64>(&[0; 40]), Err(BlockError::NotABlock(40)));
     let mut whole: Vec<u64> = block(&[1, 2, 3], &[1.5, 2.5, f64::NAN]).words().into();
     whole.push(0);
-    assert_eq!(Block::from_words::<f64>(whole[..].into()), Err(BlockError::NotABlock(whole.len())));
+    assert_eq!(Block::from_words::<f64>(&whole), Err(BlockError::NotABlock(whole.len())));
     whole.pop();
     assert_eq!(
-        Block::from_words::<i64>(whole[..].into()),
+        Block::from_words::<i64>(&whole),
         Err(BlockError::Kind { expected: Kind::Integer, found: Kind::Float })
     );
     whole[0] ^= 7 << 32;
     whole[1] = whole[1] >> 32 << 32 | u64::from(checksum(&whole));
-    assert_eq!(Block::from_words::<f64>(whole[..].into()), Err(BlockError::Version(6)));
+    assert_eq!(Block::from_words::<f64>(&whole), Err(BlockError::Version(6)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::piece::Piece;
 use super::{DuplicatePolicy, Series};
 use crate::BLOCK_POINTS;
 use crate::sample::Sample;
+use crate::unreadable::{Unreadable, guarded, keep_refusing_block};
 
 /// What became of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +36,11 @@ pub enum AppendError {
     /// The sum of the two values at this time is beyond the type's range.
     #[error("the sum of the values at {0} is beyond the range of their type")]
     Overflow(i64),
+    /// The points around this time are in a block that cannot be read from its file:
+    /// [`take_refusing_block`](crate::take_refusing_block) has more. An error that owned it would make
+    /// every append look whether there is something to drop.
+    #[error("the points of the series around {0} cannot be read from their file")]
+    Unreadable(i64),
     /// Times do not rise, or there are more or fewer of them than values.
     #[error("points that are appended together must be at rising times, one value each")]
     NotRising,
@@ -84,27 +90,43 @@ impl<V: Sample> Series<V> {
             return Err(AppendError::TooOld { time, floor });
         }
         let is_behind = self.is_empty() || time > self.newest();
-        if let Some(last) = self.ignored_for(time, value, duplicates) {
-            return Ok(Appended::Ignored(last));
-        }
-        if is_behind {
+        if is_behind && self.options.ignore.is_none() {
             self.push(time, value);
             self.retain();
             return Ok(Appended::Added);
         }
-        match self.get(time) {
-            None => {
-                self.put(time, value, true);
-                Ok(Appended::Added)
+        told(time, || {
+            if let Some(last) = self.ignored_for(time, value, duplicates)? {
+                return Ok(Ok(Appended::Ignored(last)));
             }
-            Some(old) => {
-                let kept = resolve(time, old, value, duplicates)?;
-                if kept.to_bits() != old.to_bits() {
-                    self.put(time, kept, false);
-                }
-                Ok(Appended::Replaced(old))
+            if is_behind {
+                self.push(time, value);
+                self.retain();
+                return Ok(Ok(Appended::Added));
             }
+            self.put_or_replace(time, value, duplicates)
+        })
+    }
+
+    /// Adds a point that is not behind all others.
+    fn put_or_replace(
+        &mut self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Result<Appended<V>, AppendError>, Unreadable> {
+        let Some(old) = self.layers().get(time)? else {
+            self.put(time, value, true)?;
+            return Ok(Ok(Appended::Added));
+        };
+        let kept = match resolve(time, old, value, duplicates) {
+            Ok(kept) => kept,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if kept.to_bits() != old.to_bits() {
+            self.put(time, kept, false)?;
         }
+        Ok(Ok(Appended::Replaced(old)))
     }
 
     /// Returns whether a point would be added, replace another or be ignored; changes nothing.
@@ -116,19 +138,30 @@ impl<V: Sample> Series<V> {
         if time < floor {
             return Err(AppendError::TooOld { time, floor });
         }
-        if self.is_empty() || time > self.newest() || self.ignored_for(time, value, duplicates).is_some() {
+        if self.is_empty() || time > self.newest() {
             return Ok(());
         }
-        self.get(time).map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ()))
+        told(time, || {
+            if self.ignored_for(time, value, duplicates)?.is_some() {
+                return Ok(Ok(()));
+            }
+            let old = self.layers().get(time)?;
+            Ok(old.map_or(Ok(()), |old| resolve(time, old, value, duplicates).map(|_| ())))
+        })
     }
 
     /// Returns the time of the last point if a point is ignored because of it.
-    fn ignored_for(&self, time: i64, value: V, duplicates: DuplicatePolicy) -> Option<i64> {
-        let ignore = self.options.ignore?;
+    fn ignored_for(
+        &self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Option<i64>, Unreadable> {
+        let Some(ignore) = self.options.ignore else { return Ok(None) };
         if duplicates != DuplicatePolicy::Last || self.is_empty() || time < self.newest() {
-            return None;
+            return Ok(None);
         }
-        self.last().filter(|last| ignore.covers(*last, time, value)).map(|last| last.0)
+        Ok(self.find_last()?.filter(|last| ignore.covers(*last, time, value)).map(|last| last.0))
     }
 
     /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
@@ -181,7 +214,7 @@ impl<V: Sample> Series<V> {
     }
 
     /// Puts a point at or before the newest: into the head, or among the late ones.
-    fn put(&mut self, time: i64, value: V, is_new: bool) {
+    fn put(&mut self, time: i64, value: V, is_new: bool) -> Result<(), Unreadable> {
         let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
         if behind_pieces {
             match self.head.get_mut(time) {
@@ -189,11 +222,15 @@ impl<V: Sample> Series<V> {
                 None => self.head.insert(time, value),
             }
             self.split_head();
-            return;
+            return Ok(());
+        }
+        if self.has_too_many_late() {
+            self.merge_late()?;
         }
         self.settled += u64::from(is_new);
         self.late.set(time, value);
         self.merge_late_if_many();
+        Ok(())
     }
 
     /// Makes pieces of the first points of a head that has too many.
@@ -230,6 +267,21 @@ impl<V: Sample> Series<V> {
         } else {
             i64::MAX
         };
+    }
+}
+
+/// Returns what a change at a time has come to that may need a block, and keeps the block if it cannot be
+/// read.
+fn told<T>(
+    time: i64,
+    change: impl FnOnce() -> Result<Result<T, AppendError>, Unreadable>,
+) -> Result<T, AppendError> {
+    match guarded(change) {
+        Ok(changed) => changed.expect("a block that cannot be read is recorded for the guard"),
+        Err(block) => {
+            keep_refusing_block(block);
+            Err(AppendError::Unreadable(time))
+        }
     }
 }
 

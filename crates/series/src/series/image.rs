@@ -13,6 +13,7 @@ use super::{Options, Series};
 use crate::BLOCK_POINTS;
 use crate::block::{Block, BlockError};
 use crate::sample::Sample;
+use crate::unreadable::served;
 use std::ops::ControlFlow;
 
 /// First byte of a part that is a block.
@@ -56,12 +57,28 @@ impl<V: Sample> Series<V> {
         self.pieces.len()
     }
 
-    /// Appends a part. O(points).
+    /// Returns the block that a part is; `None` if it is not compressed yet.
+    pub fn block(&self, index: usize) -> Option<&Block> {
+        match &self.pieces[index].body {
+            Body::Sealed(block) => Some(block),
+            Body::Open(_) => None,
+        }
+    }
+
+    /// Returns the parts, without the head and what is late.
+    pub fn into_parts(self) -> impl Iterator<Item = Part<V>> {
+        self.pieces.into_iter().map(Part)
+    }
+
+    /// Appends a part. O(points). Appends nothing if it is a block that cannot be read.
     pub fn encode_part(&self, index: usize, into: &mut Vec<u8>) {
         match &self.pieces[index].body {
             Body::Sealed(block) => {
-                into.push(SEALED);
-                into.extend(block.words().iter().flat_map(|word| word.to_le_bytes()));
+                let fetched = if block.has_points() { Ok(block.clone()) } else { block.fetch() };
+                served(fetched.map(|block| {
+                    into.push(SEALED);
+                    put_words(block.words(), into);
+                }));
             }
             Body::Open(columns) => {
                 into.push(OPEN);
@@ -77,13 +94,27 @@ impl<V: Sample> Series<V> {
         head: &[u8],
         parts: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Self, ImageError> {
+        let parts = parts.into_iter().enumerate().map(|(number, part)| Part::decode(number, part));
+        Self::of_parts(options, head, parts)
+    }
+
+    /// Like [`Series::assemble`], of parts that are decoded already.
+    ///
+    /// # Errors
+    /// Also those of the parts.
+    pub fn of_parts(
+        options: Options,
+        head: &[u8],
+        parts: impl IntoIterator<Item = Result<Part<V>, ImageError>>,
+    ) -> Result<Self, ImageError> {
         let mut series = Self::new(options);
         for (number, part) in parts.into_iter().enumerate() {
-            let piece = decode_part(number, part)?;
+            let Part(piece) = part?;
             if series.pieces.back().is_some_and(|before| before.last >= piece.first) {
                 return Err(ImageError::Part(number));
             }
             series.open_pieces += usize::from(matches!(piece.body, Body::Open(_)));
+            series.may_lack_points |= !piece.has_points();
             series.pieces.push_back(piece);
         }
         series.decode_head(head).ok_or(ImageError::Head(head.len()))?;
@@ -111,10 +142,10 @@ impl<V: Sample> Series<V> {
             return None;
         }
         self.late = Late::of(late);
-        self.settled = self.count_stored(i64::MIN..=i64::MAX) - self.head.len() as u64;
+        self.settled = self.count_stored(i64::MIN..=i64::MAX).ok()? - self.head.len() as u64;
         self.newest_settled = end.unwrap_or(i64::MIN);
         // The retention keeps the newest point, so points never hide alone.
-        if !self.is_empty() && self.at_or_before(i64::MAX).is_none() {
+        if !self.is_empty() && self.find_at_or_before(i64::MAX).ok()?.is_none() {
             return None;
         }
         self.expect_appends();
@@ -128,6 +159,27 @@ impl<V: Sample> Series<V> {
             ControlFlow::Continue(())
         });
     }
+}
+
+/// A part of a series, as [`Series::encode_part`] writes it or as a block.
+#[derive(Debug)]
+pub struct Part<V>(Piece<V>);
+
+impl<V: Sample> Part<V> {
+    /// Returns the part in `bytes`, which is the one of this number. O(bytes) for the checksum.
+    pub fn decode(number: usize, bytes: &[u8]) -> Result<Self, ImageError> {
+        decode_part(number, bytes).map(Self)
+    }
+
+    /// Wraps a block that [`Block::from_words`] checked for the same type of values.
+    pub fn of_block(block: Block) -> Self {
+        Self(Piece::sealed(block))
+    }
+}
+
+/// Appends words, least significant byte first.
+fn put_words(words: &[u64], into: &mut Vec<u8>) {
+    into.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
 fn put_points<V: Sample>(times: &[i64], values: &[V], into: &mut Vec<u8>) {
@@ -155,7 +207,7 @@ fn decode_part<V: Sample>(number: usize, part: &[u8]) -> Result<Piece<V>, ImageE
                 return Err(ImageError::Part(number));
             }
             let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-            let block = Block::from_words::<V>(words.into());
+            let block = Block::from_words::<V>(&words);
             block.map(Piece::sealed).map_err(|error| ImageError::Block { part: number, error })
         }
         Some((&OPEN, bytes)) => {

@@ -65,6 +65,11 @@ impl<V: Sample> Late<V> {
         (&points.times()[positions.clone()], &points.values()[positions])
     }
 
+    /// Returns the times.
+    pub(crate) fn times(&self) -> &[i64] {
+        self.points.as_ref().map_or(&[], |points| points.times())
+    }
+
     /// Takes all points.
     pub(crate) fn take(&mut self) -> Columns<V> {
         self.points.take().map_or_else(Columns::default, |points| *points)

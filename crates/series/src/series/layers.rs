@@ -7,6 +7,7 @@ use super::piece::{Body, Piece, Scratch};
 use crate::BLOCK_POINTS;
 use crate::block::Summary;
 use crate::sample::Sample;
+use crate::unreadable::{Unreadable, served};
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, RangeInclusive};
 
@@ -55,7 +56,7 @@ impl<V: Sample> Series<V> {
     /// Reads the points in `range`, in runs of at most 1,024 and those that are late between them.
     /// O(n) of the blocks that the reader does not take by their summaries.
     pub fn read(&self, range: RangeInclusive<i64>, direction: Direction, reading: &mut impl Reading<V>) {
-        self.layers().read(range, direction, reading);
+        served(self.layers().read(range, direction, reading));
     }
 
     /// Returns about how many points are in `range`, at most a block too many at each end. O(log n).
@@ -68,11 +69,11 @@ impl<V: Sample> Series<V> {
 
     /// Returns the number of points in `range`. O(blocks in the range), and two blocks decoded.
     pub fn count_in(&self, range: RangeInclusive<i64>) -> u64 {
-        self.layers().count_in(range)
+        served(self.layers().count_in(range))
     }
 
     /// Like [`Series::count_in`], with the points that hide behind the floor.
-    pub(super) fn count_stored(&self, range: RangeInclusive<i64>) -> u64 {
+    pub(super) fn count_stored(&self, range: RangeInclusive<i64>) -> Result<u64, Unreadable> {
         Layers { floor: i64::MIN, ..self.layers() }.count_in(range)
     }
 }
@@ -94,22 +95,22 @@ impl<V> Reading<V> for Counting {
 
 impl<V: Sample> Layers<'_, V> {
     /// Returns the number of points in `range`.
-    pub(super) fn count_in(&self, range: RangeInclusive<i64>) -> u64 {
+    pub(super) fn count_in(&self, range: RangeInclusive<i64>) -> Result<u64, Unreadable> {
         let mut counting = Counting(0);
-        self.read(range, Direction::Forward, &mut counting);
-        counting.0
+        self.read(range, Direction::Forward, &mut counting)?;
+        Ok(counting.0)
     }
 
-    /// Reads the points in `range`.
+    /// Reads the points in `range`. Ends before the first block that cannot be read.
     pub(super) fn read(
         &self,
         range: RangeInclusive<i64>,
         direction: Direction,
         reading: &mut impl Reading<V>,
-    ) {
+    ) -> Result<(), Unreadable> {
         let (from, to) = (*range.start().max(&self.floor), *range.end());
         if from > to {
-            return;
+            return Ok(());
         }
         let start = self.pieces.partition_point(|piece| piece.last < from);
         // Late points may lie before the first piece behind the range. The head counts as a piece.
@@ -121,9 +122,9 @@ impl<V: Sample> Layers<'_, V> {
                 Direction::Forward => indices.next(),
                 Direction::Backward => indices.next_back(),
             };
-            let Some(index) = next else { return };
-            if self.read_piece(index, from..=to, &mut scratch, reading).is_break() {
-                return;
+            let Some(index) = next else { return Ok(()) };
+            if self.read_piece(index, from..=to, &mut scratch, reading)?.is_break() {
+                return Ok(());
             }
         }
     }
@@ -152,7 +153,7 @@ impl<V: Sample> Layers<'_, V> {
         range: RangeInclusive<i64>,
         scratch: &mut Option<Box<Scratch<V>>>,
         reading: &mut impl Reading<V>,
-    ) -> ControlFlow<()> {
+    ) -> Result<ControlFlow<()>, Unreadable> {
         let late = self.late_of_piece(index, &range);
         let (times, values) = match self.pieces.get(index) {
             None => (self.head.times(), self.head.values()),
@@ -164,36 +165,37 @@ impl<V: Sample> Layers<'_, V> {
                     && late.0.is_empty()
                     && reading.block(piece.first, piece.last, block.len(), &|| block.summary())
                 {
-                    return ControlFlow::Continue(());
+                    return Ok(ControlFlow::Continue(()));
                 }
-                piece.points(scratch.get_or_insert_with(Scratch::new))
+                piece.points(scratch.get_or_insert_with(Scratch::new))?
             }
         };
         let inside = positions(times, range);
         let (times, values) = (&times[inside.clone()], &values[inside]);
         if late.0.is_empty() {
-            return if times.is_empty() { ControlFlow::Continue(()) } else { reading.run(times, values) };
+            let is_nothing = times.is_empty();
+            return Ok(if is_nothing { ControlFlow::Continue(()) } else { reading.run(times, values) });
         }
         let mut merged = (Vec::new(), Vec::new());
         merge((times, values), late, &mut merged);
-        reading.run(&merged.0, &merged.1)
+        Ok(reading.run(&merged.0, &merged.1))
     }
 
     /// Returns the value at exactly `time`. O(1) to O(n) of a block.
     #[inline]
-    pub(super) fn get(&self, time: i64) -> Option<V> {
+    pub(super) fn get(&self, time: i64) -> Result<Option<V>, Unreadable> {
         if time < self.floor {
-            return None;
+            return Ok(None);
         }
         if !self.late.is_empty()
             && let Some(value) = self.late.get(time)
         {
-            return Some(value);
+            return Ok(Some(value));
         }
         if self.head.first_time().is_some_and(|first| time >= first) {
-            return self.head.get(time);
+            return Ok(self.head.get(time));
         }
-        self.pieces.get(self.piece_of(time))?.get(time)
+        self.pieces.get(self.piece_of(time)).map_or(Ok(None), |piece| piece.get(time))
     }
 
     /// Returns the first piece that ends at or after `time`.

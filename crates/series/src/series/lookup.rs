@@ -3,6 +3,7 @@
 use super::Series;
 use super::layers::Direction;
 use crate::sample::Sample;
+use crate::unreadable::{Unreadable, served};
 use std::ops::{ControlFlow, RangeInclusive};
 
 impl<V: Sample> Series<V> {
@@ -10,12 +11,19 @@ impl<V: Sample> Series<V> {
     /// O(log n) and one block decoded.
     #[inline]
     pub fn get(&self, time: i64) -> Option<V> {
-        self.layers().get(time)
+        served(self.layers().get(time))
     }
 
     /// Returns the newest point. O(1) unless points were removed.
     pub fn last(&self) -> Option<(i64, V)> {
-        self.head.last().or_else(|| self.at_or_before(i64::MAX))
+        served(self.find_last())
+    }
+
+    pub(super) fn find_last(&self) -> Result<Option<(i64, V)>, Unreadable> {
+        match self.head.last() {
+            Some(last) => Ok(Some(last)),
+            None => self.find_at_or_before(i64::MAX),
+        }
     }
 
     /// Returns the oldest point.
@@ -25,12 +33,16 @@ impl<V: Sample> Series<V> {
 
     /// Returns the newest point at or before `time`.
     pub fn at_or_before(&self, time: i64) -> Option<(i64, V)> {
+        served(self.find_at_or_before(time))
+    }
+
+    pub(super) fn find_at_or_before(&self, time: i64) -> Result<Option<(i64, V)>, Unreadable> {
         self.first_read(i64::MIN..=time, Direction::Backward, |points| points.last().copied())
     }
 
     /// Returns the oldest point at or after `time`.
     pub fn at_or_after(&self, time: i64) -> Option<(i64, V)> {
-        self.first_read(time..=i64::MAX, Direction::Forward, |points| points.first().copied())
+        served(self.first_read(time..=i64::MAX, Direction::Forward, |points| points.first().copied()))
     }
 
     /// Returns one point of the first run.
@@ -39,14 +51,14 @@ impl<V: Sample> Series<V> {
         range: RangeInclusive<i64>,
         direction: Direction,
         choose: impl Fn(&[(i64, V)]) -> Option<(i64, V)>,
-    ) -> Option<(i64, V)> {
+    ) -> Result<Option<(i64, V)>, Unreadable> {
         let mut found = None;
-        self.read(range, direction, &mut |times: &[i64], values: &[V]| {
+        self.layers().read(range, direction, &mut |times: &[i64], values: &[V]| {
             let ends = [0, times.len() - 1].map(|index| (times[index], values[index]));
             found = choose(&ends);
             ControlFlow::Break(())
-        });
-        found
+        })?;
+        Ok(found)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod appending;
 mod columns;
+mod dropping;
 mod image;
 mod late;
 mod layers;
@@ -17,7 +18,7 @@ mod sealing;
 mod snapshot;
 
 pub use appending::{AppendError, Appended};
-pub use image::ImageError;
+pub use image::{ImageError, Part};
 pub use layers::{Direction, Reading};
 pub(crate) use lookup::between;
 pub use policy::{DuplicatePolicy, Ignore};
@@ -26,6 +27,7 @@ pub use snapshot::Snapshot;
 
 use crate::codec::Hints;
 use crate::sample::Sample;
+use crate::unreadable::served;
 use columns::Columns;
 use late::Late;
 use piece::Piece;
@@ -89,6 +91,8 @@ pub struct Series<V> {
     /// A point behind the head's last, up to this time, only goes to the head: no option applies to
     /// it, and no piece becomes too old by it.
     append_until: i64,
+    /// Whether points of a block may be out of memory.
+    may_lack_points: bool,
     hints: Hints,
 }
 
@@ -105,6 +109,7 @@ impl<V: Sample> Series<V> {
             newest_settled: i64::MIN,
             floor: i64::MIN,
             append_until: i64::MIN,
+            may_lack_points: false,
             hints: Hints::default(),
         }
     }
@@ -125,7 +130,7 @@ impl<V: Sample> Series<V> {
     /// Returns the number of points. O(1), or one block decoded if the retention hides a part of it.
     pub fn len(&self) -> u64 {
         match self.floor().checked_sub(1) {
-            Some(hidden) => self.stored() - self.count_stored(i64::MIN..=hidden),
+            Some(hidden) => self.stored() - served(self.count_stored(i64::MIN..=hidden)),
             None => self.stored(),
         }
     }
@@ -135,8 +140,8 @@ impl<V: Sample> Series<V> {
         self.stored() == 0
     }
 
-    /// Returns the number of points, with those that hide behind the floor.
-    fn stored(&self) -> u64 {
+    /// Returns the number of points, with those that the retention hides until their block goes. O(1).
+    pub fn stored(&self) -> u64 {
         self.settled + self.head.len() as u64
     }
 

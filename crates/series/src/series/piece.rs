@@ -5,6 +5,7 @@ use crate::BLOCK_POINTS;
 use crate::block::Block;
 use crate::codec::Hints;
 use crate::sample::Sample;
+use crate::unreadable::Unreadable;
 use std::sync::Arc;
 
 /// Points between two times. Cloning it copies no points.
@@ -68,21 +69,53 @@ impl<V: Sample> Piece<V> {
 
     /// Returns the value at exactly `time`.
     #[inline]
-    pub(crate) fn get(&self, time: i64) -> Option<V> {
+    pub(crate) fn get(&self, time: i64) -> Result<Option<V>, Unreadable> {
         match &self.body {
-            Body::Sealed(block) => block.get(time),
-            Body::Open(columns) => columns.get_between(self.first, self.last, time),
+            Body::Sealed(block) if block.has_points() => Ok(block.get(time)),
+            Body::Sealed(block) if (self.first..=self.last).contains(&time) => Ok(block.fetch()?.get(time)),
+            Body::Sealed(_) => Ok(None),
+            Body::Open(columns) => Ok(columns.get_between(self.first, self.last, time)),
         }
     }
 
     /// Returns the points. A block's are decoded into `scratch`.
-    pub(crate) fn points<'a>(&'a self, scratch: &'a mut Scratch<V>) -> (&'a [i64], &'a [V]) {
-        match &self.body {
-            Body::Sealed(block) => {
-                let count = block.decode(&mut scratch.times, &mut scratch.values);
-                (&scratch.times[..count], &scratch.values[..count])
+    pub(crate) fn points<'a>(
+        &'a self,
+        scratch: &'a mut Scratch<V>,
+    ) -> Result<(&'a [i64], &'a [V]), Unreadable> {
+        let count = match &self.body {
+            Body::Open(columns) => return Ok((columns.times(), columns.values())),
+            Body::Sealed(block) if block.has_points() => {
+                block.decode(&mut scratch.times, &mut scratch.values)
             }
-            Body::Open(columns) => (columns.times(), columns.values()),
+            Body::Sealed(block) => block.fetch()?.decode(&mut scratch.times, &mut scratch.values),
+        };
+        Ok((&scratch.times[..count], &scratch.values[..count]))
+    }
+
+    /// Brings the points into memory, if they are not.
+    pub(crate) fn bring_points(&mut self) -> Result<(), Unreadable> {
+        if let Body::Sealed(block) = &self.body
+            && !block.has_points()
+        {
+            self.body = Body::Sealed(block.fetch()?);
+        }
+        Ok(())
+    }
+
+    /// Looks whether the points can be read, if they are not in memory.
+    pub(crate) fn check_points(&self) -> Result<(), Unreadable> {
+        match &self.body {
+            Body::Sealed(block) if !block.has_points() => block.fetch().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the points are in memory.
+    pub(crate) fn has_points(&self) -> bool {
+        match &self.body {
+            Body::Sealed(block) => block.has_points(),
+            Body::Open(_) => true,
         }
     }
 

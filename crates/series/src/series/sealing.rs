@@ -11,11 +11,16 @@ use crate::BLOCK_POINTS;
 use crate::block::Block;
 use crate::codec::Hints;
 use crate::sample::Sample;
+use crate::unreadable::{Unreadable, guarded, served};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Number of late points at which they are merged into the pieces.
 const LATE_MAX: usize = 1_000;
+
+/// Number of late points at which no more are taken: those that there are lie over a block that cannot
+/// be read, so they are not merged.
+const UNMERGED_MAX: usize = 4 * LATE_MAX;
 
 /// Points that can be compressed. Cloned from a series without copying them.
 #[derive(Debug, Clone)]
@@ -92,7 +97,7 @@ impl<V: Sample> Series<V> {
     /// Compresses everything, the head included, and merges what is late: the smallest form of a
     /// series that gets no more points.
     pub fn seal_all(&mut self) {
-        self.merge_late();
+        served(self.merge_late());
         if !self.head.is_empty() {
             let head = std::mem::take(&mut self.head);
             self.settle(head);
@@ -102,14 +107,27 @@ impl<V: Sample> Series<V> {
 
     pub(super) fn merge_late_if_many(&mut self) {
         if self.late.len() >= LATE_MAX {
-            self.merge_late();
+            // The point that made them many is taken already. They stay late until the block is read.
+            let _ = guarded(|| self.merge_late());
         }
     }
 
-    /// Merges the late points into the pieces. O(n) of the pieces that they lie over.
-    fn merge_late(&mut self) {
+    /// Whether so many late points could not be merged that no more are taken.
+    pub(super) fn has_too_many_late(&self) -> bool {
+        self.late.len() >= UNMERGED_MAX
+    }
+
+    /// Merges the late points into the pieces. O(n) of the pieces that they lie over. Changes nothing if
+    /// one of those cannot be read.
+    pub(super) fn merge_late(&mut self) -> Result<(), Unreadable> {
         if self.late.is_empty() {
-            return;
+            return Ok(());
+        }
+        let mut next = 0;
+        while let Some(time) = self.late.times().get(next) {
+            let index = self.pieces.partition_point(|piece| piece.last < *time);
+            self.pieces[index].bring_points()?;
+            next = self.late.times().partition_point(|time| *time <= self.pieces[index].last);
         }
         let late = self.late.take();
         let mut scratch = Scratch::new();
@@ -120,9 +138,11 @@ impl<V: Sample> Series<V> {
             let to = from + late.times()[from..].partition_point(|time| *time <= piece.last);
             let touched = to > from;
             // A piece with room takes what its changed neighbour has too many.
-            if touched || (!merged.0.is_empty() && piece.len() < BLOCK_POINTS) {
+            let takes_rest = !merged.0.is_empty() && piece.len() < BLOCK_POINTS && piece.has_points();
+            if touched || takes_rest {
                 let overlay = (&late.times()[from..to], &late.values()[from..to]);
-                merge(piece.points(&mut scratch), overlay, &mut merged);
+                let points = piece.points(&mut scratch).expect("its points are in memory");
+                merge(points, overlay, &mut merged);
                 self.open_pieces -= usize::from(matches!(piece.body, Body::Open(_)));
                 cut_full_pieces(&mut merged, &mut pieces, &mut self.hints);
             } else {
@@ -134,6 +154,7 @@ impl<V: Sample> Series<V> {
         assert_eq!(from, late.len(), "late points lie before the end of the last piece");
         cut_rest(&mut merged, &mut pieces, &mut self.hints);
         self.pieces = pieces;
+        Ok(())
     }
 }
 

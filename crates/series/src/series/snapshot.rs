@@ -6,6 +6,7 @@ use super::late::Late;
 use super::layers::{Direction, Layers, Reading};
 use super::piece::Piece;
 use crate::sample::Sample;
+use crate::unreadable::served;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
@@ -40,17 +41,17 @@ impl<V: Sample> Snapshot<V> {
 
     /// Returns the value at exactly `time`, if it is in the range.
     pub fn get(&self, time: i64) -> Option<V> {
-        self.layers().get(time).filter(|_| self.range.contains(&time))
+        served(self.layers().get(time)).filter(|_| self.range.contains(&time))
     }
 
     /// Returns the number of points. O(blocks), and two blocks decoded.
     pub fn count(&self) -> u64 {
-        self.layers().count_in(self.range.clone())
+        served(self.layers().count_in(self.range.clone()))
     }
 
     /// Reads the points, like [`Series::read`](super::Series::read).
     pub fn read(&self, direction: Direction, reading: &mut impl Reading<V>) {
-        self.layers().read(self.range.clone(), direction, reading);
+        served(self.layers().read(self.range.clone(), direction, reading));
     }
 
     /// Reads the points that are in `range` too.
@@ -62,7 +63,7 @@ impl<V: Sample> Snapshot<V> {
     ) {
         let from = *range.start().max(self.range.start());
         let to = *range.end().min(self.range.end());
-        self.layers().read(from..=to, direction, reading);
+        served(self.layers().read(from..=to, direction, reading));
     }
 
     fn layers(&self) -> Layers<'_, V> {

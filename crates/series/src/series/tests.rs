@@ -1,9 +1,12 @@
 //! A series against an ordered map.
 
 use super::*;
+use crate::{BlockSource, Place, guarded};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// What a series is: an ordered map with policies.
 #[derive(Debug)]
@@ -67,6 +70,8 @@ enum Step {
     SealAll,
     /// To bytes and back.
     Store,
+    /// Blocks to a file, and so many bytes of points out of memory.
+    DropPoints(usize),
     Read(i64, i64),
 }
 
@@ -83,6 +88,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::SealElsewhere),
         1 => Just(Step::SealAll),
         1 => Just(Step::Store),
+        2 => (0_usize..20_000).prop_map(Step::DropPoints),
         3 => (time(), time()).prop_map(|(from, to)| Step::Read(from, to)),
     ];
     proptest::collection::vec(step, 1..40)
@@ -150,6 +156,128 @@ fn stored(series: &Series<f64>) -> Series<f64> {
     Series::assemble(*series.options(), &head, parts.iter().map(Vec::as_slice)).unwrap()
 }
 
+/// A file of blocks in memory.
+#[derive(Debug, Default)]
+struct MemoryFile {
+    words: Mutex<Vec<u64>>,
+    fails: AtomicBool,
+}
+
+impl BlockSource for MemoryFile {
+    fn read(&self, offset: u64, words: usize) -> Result<Vec<u64>, String> {
+        if self.fails.load(Relaxed) {
+            return Err(format!("offset {offset} of a test's file"));
+        }
+        let offset = offset as usize;
+        Ok(self.words.lock().unwrap()[offset..offset + words].to_vec())
+    }
+
+    fn number(&self) -> u64 {
+        7
+    }
+}
+
+/// Gives a place to every block that has none, and returns the file of those.
+fn store_blocks(series: &Series<f64>) -> Arc<MemoryFile> {
+    let file = Arc::new(MemoryFile::default());
+    for block in (0..series.parts()).filter_map(|index| series.block(index)) {
+        if block.place().is_none() {
+            let mut words = file.words.lock().unwrap();
+            let offset = words.len() as u64;
+            words.extend_from_slice(block.words());
+            block.set_place(Place { source: Arc::<MemoryFile>::clone(&file), offset });
+        }
+    }
+    file
+}
+
+/// A series of 4,096 points at every third time in four blocks that are in a file only, and the file.
+fn dropped() -> (Series<f64>, Arc<MemoryFile>) {
+    let mut series =
+        Series::new(Options { duplicates: DuplicatePolicy::Last, retention: 20_000, ..Options::default() });
+    for time in 0..4_096 {
+        series.append(time * 3, (time % 100) as f64).unwrap();
+    }
+    series.seal_all();
+    let file = store_blocks(&series);
+    let (before, freed) = (series.bytes(), series.drop_points(usize::MAX));
+    assert_eq!(series.bytes(), before - freed);
+    assert_eq!((series.bytes_of_points(), series.parts()), (0, 4));
+    (series, file)
+}
+
+#[test]
+fn damaged_words_are_not_served() {
+    let (series, file) = dropped();
+    let end = series.block(0).unwrap().stored_words() - 1;
+    for (word, bit) in [(0, 3), (1, 40), (2, 0), (8, 9), (11, 60), (end, 1)] {
+        file.words.lock().unwrap()[word] ^= 1 << bit;
+        let failure = guarded(|| series.get(300)).expect_err("a bit is flipped");
+        assert_eq!((failure.first, failure.last), (0, 1_023 * 3), "{failure}");
+        assert!(failure.to_string().contains("block file 7"), "{failure}");
+        assert_eq!(guarded(|| series.get(1_024 * 3)), Ok(Some(24.0)), "another block");
+        file.words.lock().unwrap()[word] ^= 1 << bit;
+    }
+    assert_eq!(guarded(|| series.get(300)), Ok(Some(0.0)));
+}
+
+#[test]
+fn a_change_that_needs_a_block_that_cannot_be_read_changes_nothing() {
+    let (mut series, file) = dropped();
+    let twin = series.clone();
+    file.fails.store(true, Relaxed);
+    for range in [4..=7, 10..=5_000, 5_000..=i64::MAX] {
+        assert!(guarded(|| series.remove(range.clone())).is_err(), "{range:?}");
+    }
+    assert!(guarded(|| series.append(300, 1.0)).is_ok_and(|appended| appended.is_err()), "it reports itself");
+    assert_eq!(series.append(300, 1.0), Err(AppendError::Unreadable(300)));
+    let block = crate::take_refusing_block().expect("a block");
+    assert!(block.first <= 300 && 300 <= block.last, "{block}");
+    assert_eq!(crate::take_refusing_block(), None);
+    assert!(matches!(series.check(300, 1.0, DuplicatePolicy::Last), Err(AppendError::Unreadable(_))));
+    assert!(guarded(|| series.read_for_change(300..=300)).is_err());
+    assert_eq!(series.append(4_096 * 3, 1.0), Ok(Appended::Added), "it needs no block");
+    file.fails.store(false, Relaxed);
+    assert_eq!(series.remove(4_096 * 3..=4_096 * 3), 1);
+    for direction in [Direction::Forward, Direction::Backward] {
+        assert_eq!(read(&series, 0, i64::MAX, direction), read(&twin, 0, i64::MAX, direction));
+    }
+    assert_eq!(series.remove(i64::MIN..=i64::MAX), 4_096);
+}
+
+#[test]
+fn blocks_are_counted_and_leave_without_being_read() {
+    let (mut series, file) = dropped();
+    file.fails.store(true, Relaxed);
+    assert_eq!(series.count_in(0..=1_023 * 3), 1_024);
+    assert_eq!(series.len(), 4_096);
+    series.append(23_070, 1.0).unwrap();
+    assert_eq!(series.parts(), 3, "the retention dropped the first block");
+    assert_eq!(series.remove(1_024 * 3..=2 * 1_024 * 3 - 1), 1_024);
+    assert_eq!(series.parts(), 2);
+}
+
+#[test]
+fn late_points_over_a_block_that_cannot_be_read_have_a_limit() {
+    let (mut series, file) = dropped();
+    file.fails.store(true, Relaxed);
+    // The time of no point, before the block: the block need not be read to know that.
+    let mut taken = 0;
+    for index in 0..20_000 {
+        let time = -1 - index;
+        match series.append(time, 0.5) {
+            Ok(Appended::Added) => taken += 1,
+            Err(AppendError::Unreadable(_) | AppendError::TooOld { .. }) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((1_000..=4_000).contains(&taken), "{taken} late points");
+    file.fails.store(false, Relaxed);
+    assert_eq!(series.len(), 4_096 + taken);
+    series.append(4, 0.5).unwrap();
+    assert_eq!(series.get(4), Some(0.5));
+}
+
 fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
     match step {
         Step::Append(time, value) => {
@@ -188,6 +316,10 @@ fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
         }
         Step::SealAll => series.seal_all(),
         Step::Store => *series = stored(series),
+        Step::DropPoints(bytes) => {
+            store_blocks(series);
+            series.drop_points(bytes);
+        }
         Step::Read(from, to) => check(series, model, from, to),
     }
 }

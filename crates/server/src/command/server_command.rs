@@ -173,7 +173,8 @@ pub(crate) fn check_debug(session: &Session, cx: &Context<'_>) -> Result<(), Com
 /// `DEBUG DIGEST`
 pub(crate) fn debug_digest(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     check_debug(session, cx)?;
-    session.outbox.reply.simple(&format!("{:040x}", cx.shared.engine.digest()));
+    let digest = cx.shared.engine.try_digest()?;
+    session.outbox.reply.simple(&format!("{digest:040x}"));
     Ok(())
 }
 

@@ -135,6 +135,8 @@ pub struct Config {
     pub snapshot_after: u64,
     /// Bytes of the log after which a snapshot is taken automatically; 0 means never.
     pub snapshot_after_bytes: u64,
+    /// Memory for the points of sealed blocks of series, in bytes; 0 means no limit.
+    pub series_memory: u64,
     /// Bytes of emissions that are retained for slow or reconnecting subscribers.
     pub watch_retention_bytes: usize,
     /// How long an emission, or a watched read without subscribers, is retained.
@@ -228,6 +230,7 @@ impl Default for Config {
             snapshot_keep: 2,
             snapshot_after: 5_000_000,
             snapshot_after_bytes: 256 << 20,
+            series_memory: 0,
             watch_retention_bytes: 256 << 20,
             watch_retention_age: Duration::from_hours(1),
             watch_backlogs: 2,
@@ -276,6 +279,14 @@ impl Config {
         let more = self.more_http_connections().min(places / 2);
         self.http_connections = self.http_connections.min(OWN_HTTP_CONNECTIONS + more);
         self.http_watch_connections = self.http_watch_connections.min(places - more);
+    }
+
+    /// Returns the memory that the points of sealed blocks may take, in bytes.
+    pub(crate) fn series_memory_limit(&self) -> usize {
+        match self.series_memory {
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        }
     }
 
     /// Returns the limits of the table for client-side caching.

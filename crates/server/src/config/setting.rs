@@ -721,6 +721,20 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| bytes(text, 0, LOG_BYTES_MAX).map(|value| config.snapshot_after_bytes = value),
     },
     Setting {
+        name: "series-memory",
+        alias: None,
+        group: STORAGE,
+        placeholder: "BYTES",
+        help: "Memory for the compressed points of time series; 0 is no limit. Beyond it, after each snapshot, the \
+               oldest points of each series are left in the block files that the snapshot has written, and reads \
+               fetch them from there.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.series_memory.to_string(),
+        set: |_, config, text| bytes(text, 0, LOG_BYTES_MAX).map(|value| config.series_memory = value),
+    },
+    Setting {
         name: "shutdown-timeout",
         alias: None,
         group: STORAGE,

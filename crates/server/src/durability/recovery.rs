@@ -67,6 +67,7 @@ pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
     engine.limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
     engine.limit_names(config.watch_max_names);
     engine.limit_tracking(config.tracking_limits());
+    engine.limit_series_memory(config.series_memory_limit());
     engine.limit_retention(RetentionLimits {
         bytes: config.watch_retention_bytes,
         age_us: config.watch_retention_age.as_micros() as u64,
@@ -107,6 +108,12 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
         Err(error @ SnapshotError::Sync(_)) => return Err(error.into()),
         // It was not needed. At worst the next snapshot evicts the good one in its place.
         Err(error) => report.push(format!("not set aside: {error}")),
+    }
+    match engine.log().block_files().remove_unused() {
+        Ok(_) => {}
+        Err(error @ SnapshotError::Sync(_)) => return Err(error.into()),
+        // They take space only; the next snapshot tries again.
+        Err(error) => report.push(format!("block files that no snapshot needs are not removed: {error}")),
     }
     let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
     let snapshot_bytes = snapshot.map_or(Ok(0), |lsn| snapshots.bytes(lsn))?;

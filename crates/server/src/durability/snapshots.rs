@@ -5,7 +5,7 @@ use crate::net::connection_id::ConnectionId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use tidemark_engine::Incomplete;
+use tidemark_engine::{BlockWriteError, Incomplete};
 use tidemark_log::{Clock, Log, Lsn, SnapshotError};
 
 /// Section of a snapshot with the keyspace, in frames for [`tidemark_engine::Loader`].
@@ -23,6 +23,8 @@ const GAPS_MAX: usize = 32;
 
 /// A request to the snapshot thread.
 pub(crate) enum Request {
+    /// Drop points of series that take too much memory.
+    DropPoints,
     /// Take a snapshot, and notify the client if one waits.
     Take(Option<(usize, ConnectionId)>),
     /// End, after a last snapshot if one was requested.
@@ -35,6 +37,9 @@ pub enum TakeError {
     /// It could not be written.
     #[error(transparent)]
     Failed(#[from] SnapshotError),
+    /// A block of a series could not be written.
+    #[error(transparent)]
+    Block(#[from] BlockWriteError),
     /// It is incomplete, so the log must not be released.
     #[error(transparent)]
     Incomplete(#[from] Incomplete),
@@ -173,6 +178,11 @@ impl Snapshots {
         if !self.is_last_wanted() {
             self.given_up.store(true, Ordering::Release);
         }
+    }
+
+    /// Requests that points of series leave memory if they take too much of it.
+    pub(crate) fn request_dropping(&self) {
+        self.send(Request::DropPoints);
     }
 
     /// Ends the thread.

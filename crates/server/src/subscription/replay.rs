@@ -159,7 +159,7 @@ impl Replay<'_> {
                     Err(
                         Stop::Snapshot(_)
                         | Stop::Log(ReplayError::Released { .. })
-                        | Stop::Past(PastError::Apply(_) | PastError::Dormant),
+                        | Stop::Past(PastError::Apply(_) | PastError::Unreadable | PastError::Dormant),
                     ) => {}
                     _ => return result,
                 }
@@ -347,7 +347,9 @@ impl Replay<'_> {
         }
         match waking {
             Ok(Waking::Awake) => Ok(()),
-            Ok(Waking::TooCostly | Waking::NotYet) | Err(Stop::Unwritable(_)) => self.leave_turn(),
+            Ok(Waking::TooCostly | Waking::Unreadable | Waking::NotYet) | Err(Stop::Unwritable(_)) => {
+                self.leave_turn()
+            }
             Err(why) => Err(why),
         }
     }

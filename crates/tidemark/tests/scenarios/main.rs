@@ -7,6 +7,7 @@ mod bench_interrupt;
 mod bench_pool;
 mod bench_series;
 mod bench_watching;
+mod block_files;
 mod book;
 mod circles;
 mod cli;

@@ -3,15 +3,15 @@
 use super::clock::Clock;
 use super::compaction;
 use super::creating::{put, series};
-use super::errors;
 use super::options::{Also, Options};
 use super::points::{self, GivenTime};
+use super::{errors, foresight};
 use crate::command::parse::{self, canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::persist::points::PointsRun;
 use crate::value::{Definition, TimeSeries};
-use tidemark_series::{Appended, DuplicatePolicy};
+use tidemark_series::{Appended, DuplicatePolicy, guarded};
 
 /// Event of points that are added.
 const ADDED: &str = "ts.add";
@@ -44,7 +44,8 @@ fn append(
     } else {
         series.append(time, value, policy)
     };
-    if let Appended::Ignored(last) = appended.map_err(errors::refused)? {
+    let appended = appended.map_err(|error| errors::refused(error).of_series(key))?;
+    if let Appended::Ignored(last) = appended {
         return Ok(Some(last));
     }
     keys.note_point(key, policy, time, value);
@@ -97,6 +98,9 @@ fn extend(
     }
     for (at, (time, value)) in times.iter().zip(values).enumerate() {
         series.check(*time, *value, policy).map_err(|error| errors::refused_at(at, *time, error))?;
+    }
+    if let ([first, ..], [.., last]) = (times, times) {
+        foresight::look(keys, key, *first..=*last)?;
     }
     let mut added = 0;
     let points = times.iter().copied().zip(values.iter().copied());
@@ -196,6 +200,8 @@ pub(super) fn add_many(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
     for [key, time, value] in triples {
         match add_one(ctx.keys, key, time, value, creates) {
             Ok(time) => ctx.reply.integer(time),
+            // The log has the point: a state without it would not be what the log says.
+            Err(error @ CommandError::UnreadableBlock(_)) if ctx.keys.is_replayed() => return Err(error),
             Err(error) => ctx.reply.error(&error),
         }
     }
@@ -274,7 +280,9 @@ fn step(
 ) -> Result<(), CommandError> {
     let key = args[1];
     let series = ctx.keys.read::<TimeSeries>(key)?;
-    let last = series.map(|series| (series.definition().unit, series.points().last()));
+    let last =
+        series.map(|series| guarded(|| (series.definition().unit, series.points().last()))).transpose();
+    let last = last.map_err(CommandError::unreadable)?;
     let options = Options::parse(args, 3, Also::Timestamp)?;
     let amount = parse::float(args[2]).ok().filter(|amount| amount.is_finite()).ok_or(errors::INCREMENT)?;
     let amount = sign * amount;

@@ -11,14 +11,15 @@
 //! the retention of the source has dropped stays as it was compacted.
 //!
 //! An append into the open bucket costs a comparison a rule. The append that closes a bucket reads its
-//! points once.
+//! points once, or twice if some of the series are in block files: [`foresight`] first reads all that the
+//! change may need, because it cannot stop half-way.
 
-use super::errors;
+use super::{errors, foresight};
 use crate::context::Keys;
 use crate::error::CommandError;
 use crate::value::{Rule, TimeSeries};
 use std::collections::BTreeSet;
-use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy};
+use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, guarded};
 
 /// A point that a rule writes into its destination, or removes from it.
 #[derive(Debug)]
@@ -57,6 +58,29 @@ pub(super) fn append(
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
+    if series(keys, key).is_some_and(|series| !is_in_open_buckets(series, time)) {
+        foresight::look(keys, key, time..=time)?;
+    }
+    follow_append(keys, key, (time, value), policy, event)
+}
+
+/// Whether a point is the newest, and no bucket is over with it.
+fn is_in_open_buckets(series: &TimeSeries, time: i64) -> bool {
+    let newest = guarded(|| series.points().last()).ok().flatten();
+    newest.is_some_and(|(newest, value)| {
+        let is_open = |rule: &Rule| rule.start_of(time) == rule.start_of(newest);
+        time > newest && !value.is_nan() && series.rules().iter().all(is_open)
+    })
+}
+
+/// Does the same as [`append`], of which it is known that it can read what it needs.
+fn follow_append(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    (time, value): (i64, f64),
+    policy: Option<DuplicatePolicy>,
+    event: Option<&'static str>,
+) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
     let appended = keys.update(key, |series: &mut TimeSeries| {
         let before = Before::of(series, (time, value));
         (before, series.append(time, value, policy))
@@ -79,6 +103,20 @@ pub(super) fn append(
 
 /// Removes points between two times, reports the change if there is one, and returns their number.
 pub(super) fn remove(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    from: i64,
+    to: i64,
+    event: Option<&'static str>,
+) -> Result<u64, CommandError> {
+    if series(keys, key).is_some_and(TimeSeries::has_rules) {
+        foresight::look(keys, key, from..=to)?;
+    }
+    follow_remove(keys, key, from, to, event)
+}
+
+/// Does the same as [`remove`], of which it is known that it can read what it needs.
+fn follow_remove(
     keys: &mut Keys<'_>,
     key: &[u8],
     from: i64,
@@ -111,19 +149,38 @@ pub(super) fn is_beyond_retention(series: &TimeSeries, from: i64) -> bool {
     series.rules().iter().any(|rule| rule.start_of(from).max(0) < floor)
 }
 
-/// Writes the buckets that are over already.
-pub(super) fn backfill(keys: &mut Keys<'_>, key: &[u8], rule: &Rule) {
-    let mut writes = Vec::new();
-    if let Some(series) = series(keys, key) {
-        rule.for_each_result(series.points(), |start, result| {
-            writes.push(Write {
-                destination: rule.destination.clone(),
-                time: Rule::stamp(start),
-                value: Some(result),
+/// The buckets of a new rule that are over already.
+pub(super) struct Backfill(Vec<Write>);
+
+impl Backfill {
+    /// Computes the buckets.
+    ///
+    /// # Errors
+    /// The points of the source, or those of the destination that they join, cannot be read.
+    pub(super) fn of(keys: &Keys<'_>, key: &[u8], rule: &Rule) -> Result<Self, CommandError> {
+        let mut writes = Vec::new();
+        if let Some(series) = series(keys, key) {
+            let read = guarded(|| {
+                rule.for_each_result(series.points(), |start, result| {
+                    writes.push(Write {
+                        destination: rule.destination.clone(),
+                        time: Rule::stamp(start),
+                        value: Some(result),
+                    });
+                });
             });
-        });
+            read.map_err(|block| CommandError::unreadable(block.of(key)))?;
+        }
+        if let ([first, ..], [.., last]) = (&writes[..], &writes[..]) {
+            foresight::look(keys, &rule.destination, first.time..=last.time)?;
+        }
+        Ok(Self(writes))
     }
-    writes.into_iter().for_each(|write| write.apply(keys, None));
+
+    /// Writes the buckets into the destination.
+    pub(super) fn apply(self, keys: &mut Keys<'_>) {
+        self.0.into_iter().for_each(|write| write.apply(keys, None));
+    }
 }
 
 /// Returns what a compacted series would get if the open bucket were over; `None` if it is not
@@ -263,10 +320,18 @@ impl Write {
         // A point that is too old for the destination's retention is not kept there.
         let written = match value {
             Some(value) => {
-                append(keys, &destination, (time, value), Some(DuplicatePolicy::Last), event).map(|_| ())
+                follow_append(keys, &destination, (time, value), Some(DuplicatePolicy::Last), event)
+                    .map(is_kept)
             }
-            None => remove(keys, &destination, time, time, event).map(|_| ()),
+            None => follow_remove(keys, &destination, time, time, event).map(|_| ()),
         };
         written.expect("the destination of a rule is a series");
+    }
+}
+
+/// Checks that a destination has refused a point only because of its retention.
+fn is_kept(appended: Result<Appended<f64>, AppendError>) {
+    if let Err(error @ AppendError::Unreadable(_)) = appended {
+        panic!("a rule writes into its destination, of which was known that it can be read: {error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::command::parse::shown;
 use crate::error::CommandError;
-use tidemark_series::{AppendError, ViewError};
+use tidemark_series::{AppendError, ViewError, take_refusing_block};
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
@@ -113,13 +113,21 @@ pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
         AppendError::TooOld { .. } => TOO_OLD,
         AppendError::Overflow(_) => SUM_TOO_LARGE,
+        AppendError::Unreadable(_) => {
+            let block = take_refusing_block().expect("the block is kept with the error");
+            CommandError::unreadable(block)
+        }
         AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
 }
 
 /// Error for a point of a batch that a series refuses.
 pub(super) fn refused_at(at: usize, time: i64, error: AppendError) -> CommandError {
-    let why = refused(error).to_string();
+    let error = refused(error);
+    if matches!(error, CommandError::UnreadableBlock(_)) {
+        return error;
+    }
+    let why = error.to_string();
     let why = why.strip_prefix("ERR TSDB: ").unwrap_or(&why);
     CommandError::Text(format!("ERR TSDB: point {} at {time}: {why}", at + 1).into())
 }

@@ -1,7 +1,7 @@
 //! Time series, as Redis's `TS.` commands have them.
 //!
 //! ```text
-//! rows ──► creating ◄── adding, ruling ──► compaction ──► options ──► points ──► errors
+//! rows ──► creating ◄── adding, ruling ──► compaction ──► foresight, options ──► points ──► errors
 //!      └─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
 //! ```
 //!
@@ -14,6 +14,7 @@ mod compaction;
 mod creating;
 mod errors;
 mod filter;
+mod foresight;
 mod options;
 mod pattern;
 mod points;

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::value::{POLICIES, Rule, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::ops::ControlFlow;
-use tidemark_series::Ignore;
+use tidemark_series::{Ignore, naming};
 
 pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     if args.len() > 3 {
@@ -62,7 +62,8 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), seen.unit()))?;
     range.parse_options(args, 4)?;
     let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
-    ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
+    let key: Box<[u8]> = args[1].into();
+    ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, reverse)))
 }
 
 /// Writes the points of a range, or its buckets. Points are written while they are read, so the reply

@@ -1,6 +1,6 @@
 //! Making and ending rules by which a series is compacted into another.
 
-use super::compaction;
+use super::compaction::Backfill;
 use super::creating::series;
 use super::errors;
 use super::range;
@@ -55,10 +55,11 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
         return Err(errors::RULE_TO_ITSELF);
     }
     check_relations(ctx.keys, source, destination)?;
-    relate(ctx.keys, source, |relations| relations.rules.push(rule.clone()));
+    let backfill = is_backfilled.then(|| Backfill::of(ctx.keys, source, &rule)).transpose()?;
+    relate(ctx.keys, source, |relations| relations.rules.push(rule));
     relate(ctx.keys, destination, |relations| relations.source = Some(source.into()));
-    if is_backfilled {
-        compaction::backfill(ctx.keys, source, &rule);
+    if let Some(backfill) = backfill {
+        backfill.apply(ctx.keys);
     }
     ctx.keys.changed(source, "ts.createrule:src");
     ctx.keys.changed(destination, "ts.createrule:dest");

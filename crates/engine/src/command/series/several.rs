@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::value::{Labels, Object, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
-use tidemark_series::{Aggregation, aggregate};
+use tidemark_series::{Aggregation, aggregate, naming};
 
 /// Which labels are answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +107,11 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     for (key, series) in found {
         reply_name(ctx.reply, key, 2);
         reply_answered(ctx.reply, &selected.of(series.labels()));
-        let open = if with_open_bucket { compaction::open_bucket(ctx.keys, key, series) } else { None };
-        reply_last(ctx.reply, latest(series, open));
+        let last = naming(key, || {
+            let open = if with_open_bucket { compaction::open_bucket(ctx.keys, key, series) } else { None };
+            latest(series, open)
+        });
+        reply_last(ctx.reply, last);
     }
     Ok(())
 }
@@ -262,7 +265,7 @@ fn reply_members(
         let first = range.limited_to(1);
         let mut checked = Vec::with_capacity(members.len());
         for member in members {
-            if first.rows(&member.source, false)?.len() > 0 {
+            if naming(&member.key, || first.rows(&member.source, false))?.len() > 0 {
                 checked.push(member);
             }
         }
@@ -276,7 +279,7 @@ fn reply_members(
         if is_detailed {
             reply_words(reply, "aggregators", range.aggregators().iter().map(String::as_bytes));
         }
-        reply_range(reply, range, source, reverse)?;
+        naming(key, || reply_range(reply, range, source, reverse))?;
     }
     Ok(())
 }
@@ -369,7 +372,7 @@ fn reply_groups(
 ) -> Result<(), CommandError> {
     reply_head(reply, groups.len());
     for group in groups {
-        let rows = reduced(range, group.reducer, &group.sources, reverse)?;
+        let rows = reduced(range, group, reverse)?;
         let (label, value) = &group.label;
         let name = [&**label, b"=", value].concat();
         if reply.protocol() == Protocol::Resp3 {
@@ -396,14 +399,13 @@ fn shared_label<'s>(members: &[(&[u8], &'s TimeSeries)], name: &[u8]) -> Option<
 /// Joins the rows of a group's members: at each time, one value of all.
 fn reduced(
     range: &Range,
-    reducer: Aggregation,
-    sources: &[Source],
+    Grouped { reducer, keys, sources, .. }: &Grouped,
     reverse: bool,
 ) -> Result<Rows, CommandError> {
     let of_member = range.for_one_of_several(None);
     let mut points = Vec::new();
-    for source in sources {
-        let rows = of_member.rows(source, false)?;
+    for (key, source) in keys.iter().zip(sources) {
+        let rows = naming(key, || of_member.rows(source, false))?;
         if points.len() + rows.len() > VALUES_MAX {
             return Err(errors::TOO_MANY_ROWS);
         }
@@ -415,7 +417,7 @@ fn reduced(
     for at_one_time in points.chunk_by(|before, after| before.0 == after.0) {
         let values: Vec<f64> = at_one_time.iter().map(|(_, value)| *value).collect();
         rows.times.push(at_one_time[0].0);
-        rows.values.push(aggregate(reducer, &values));
+        rows.values.push(aggregate(*reducer, &values));
     }
     if reverse {
         rows.times.reverse();

@@ -9,6 +9,7 @@ use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::value::series::Points;
 use crate::value::{Object, TimeSeries, Type, TypedValue};
+use tidemark_series::{guarded, naming};
 
 /// A read as a client asks for it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -94,12 +95,14 @@ pub(super) fn serve(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Re
     answer(ctx, key, from, &request)
 }
 
-/// Whether a client waits no longer: there are enough points, or the key is gone.
+/// Whether a client waits no longer: there are enough points, they cannot be read, or the key is gone.
 fn is_ready(object: Option<&Object>, args: &[Vec<u8>]) -> bool {
     let Some(series) = object.and_then(TimeSeries::from_object) else { return object.is_none() };
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     let least = Request::parse(&args).ok().and_then(|request| request.wait).map_or(0, |(_, least)| least);
-    cursor(args[2], Some(series)).is_ok_and(|from| count_from(Some(series), from) >= least)
+    let is_ready = || cursor(args[2], Some(series)).is_ok_and(|from| count_from(Some(series), from) >= least);
+    // A client whose points cannot be read is answered with the error.
+    guarded(is_ready).unwrap_or(true)
 }
 
 /// Returns the series of a key, if it holds one.
@@ -119,7 +122,8 @@ fn answer(
     };
     let range = Range::from_time(from, request.count);
     let source = range.source(ctx.keys, key, series)?;
-    ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, false))
+    let key: Box<[u8]> = key.into();
+    ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, false)))
 }
 
 #[cfg(test)]

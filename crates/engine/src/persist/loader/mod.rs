@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
 use crate::keyspace::{Entry, Payload};
 use crate::persist::apply_error::{ApplyError, shown};
+use crate::persist::blocks::BlockFinder;
 use crate::persist::change::check_database;
 use crate::persist::record::Cursor;
 use crate::value::Type;
@@ -32,6 +33,7 @@ pub struct Loader<'e> {
     outside: Mutex<HashSet<u64>>,
     /// Bytes of frames that were loaded.
     bytes: AtomicUsize,
+    blocks: BlockFinder,
 }
 
 impl Engine {
@@ -51,11 +53,12 @@ impl<'e> Loader<'e> {
             partial: Mutex::default(),
             outside: Mutex::default(),
             bytes: AtomicUsize::new(0),
+            blocks: BlockFinder::new(Arc::clone(engine.log().block_files()), engine.series_memory()),
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed) + self.blocks.bytes()
     }
 
     /// Loads a frame's entries.
@@ -64,23 +67,39 @@ impl<'e> Loader<'e> {
     /// The problem and its byte offset in the frame. The caller adds the frame's number: see
     /// [`ApplyError::in_frame`].
     pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
-        let mut bytes = Cursor::new(frame);
+        let mut bytes = Cursor::with_blocks(frame, &self.blocks);
         let db = bytes.u8().ok_or_else(|| bytes.malformed("the database is missing"))?;
         check_database(&bytes, db)?;
         while !bytes.is_empty() {
             let start = bytes.offset();
             let form = form::decode(&mut bytes).ok_or_else(|| {
                 let tag = frame[start];
-                bytes.malformed(format!(
-                    "what begins at byte {start}, of type {tag}, cannot be read to its end"
-                ))
+                let what = format!("what begins at byte {start}, of type {tag}, cannot be read to its end");
+                bytes.malformed(self.explained(what.into(), &frame[start..]))
             })?;
-            let is_taken = self.load_form(db, form, &mut bytes).map_err(|what| bytes.malformed(what))?;
+            let is_taken = self
+                .load_form(db, form, &mut bytes)
+                .map_err(|what| bytes.malformed(self.explained(what, &frame[start..])))?;
             if is_taken {
                 self.bytes.fetch_add(bytes.offset() - start, Ordering::Relaxed);
             }
         }
         Ok(())
+    }
+
+    /// Adds the block that could not be read, if that is the reason, and the key whose it is.
+    fn explained(&self, what: Wrong, item: &[u8]) -> Wrong {
+        let Some(failure) = self.blocks.take_failure() else { return what };
+        let mut bytes = Cursor::new(item);
+        let of_key = match form::decode_key(&mut bytes) {
+            Some(form::KeyOrNumber::Key(key)) => format!(" of the series at key {}", shown(key)),
+            Some(form::KeyOrNumber::Number(number)) => match lock(&self.partial).get(&number) {
+                Some(partial) => format!(" of {}", lock(partial).shown(number)),
+                None => format!(" of value {number}"),
+            },
+            None => String::new(),
+        };
+        format!("a block{of_key} cannot be read: {failure}").into()
     }
 
     /// Loads the next item of a frame, for a part including its elements. Returns `false` if it is

@@ -13,6 +13,7 @@
 //! ```
 
 use super::Type;
+use crate::persist::blocks::Blocks;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 
 /// A collection that a snapshot can write in parts.
@@ -61,11 +62,18 @@ pub struct Pieces {
     filled: Vec<Vec<u8>>,
     /// Number of ended captures, each with as many elements as at the cut.
     pub(crate) ended: u64,
+    /// How blocks of series are written.
+    pub(crate) blocks: Blocks,
 }
 
 impl Pieces {
     /// Bytes at which a piece is complete.
     const FULL: usize = 256 << 10;
+
+    /// Creates an empty output that writes blocks of series in this way.
+    pub(crate) fn with_blocks(blocks: &Blocks) -> Self {
+        Self { blocks: blocks.clone(), ..Self::default() }
+    }
 
     /// Adds what `write` appends, and returns its size in bytes.
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {

@@ -4,6 +4,7 @@
 mod capture;
 mod definition;
 mod duration;
+mod image;
 mod in_parts;
 mod labels;
 mod rules;
@@ -12,11 +13,13 @@ pub(crate) use definition::{Definition, POLICIES, Unit};
 pub(crate) use labels::Labels;
 pub(crate) use rules::{Relations, Rule};
 
-use super::{InParts, Value};
+use super::{InParts, Object, TypedValue, Value};
+use crate::persist::blocks::Blocks;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use capture::SeriesCapture;
+use image::{decode_parts, encode_parts};
 use std::ops::ControlFlow;
-use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, Series};
+use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, Part, Series};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The points of a series.
@@ -153,13 +156,38 @@ impl TimeSeries {
     }
 
     /// Returns the series of a head and its parts; `None` if they are not well formed.
-    fn assemble<'a>(head: &[u8], parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+    fn assemble(head: &[u8], parts: Vec<Part<f64>>) -> Option<Self> {
         let mut head = Cursor::new(head);
         let mut definition = Cursor::new(head.bytes()?);
         let definition = Definition::decode(&mut definition).filter(|_| definition.is_empty())?;
         let points = head.take(head.remaining())?;
-        let points = Points::assemble(definition.options(), points, parts).ok()?;
+        let points = Points::of_parts(definition.options(), points, parts.into_iter().map(Ok)).ok()?;
         Some(Self::of(definition, points))
+    }
+
+    /// Returns a series that has only these parts; `None` if they do not follow each other.
+    fn of_run(parts: Vec<Part<f64>>) -> Option<Self> {
+        let definition = Definition::default();
+        let mut head = Vec::new();
+        Points::new(definition.options()).encode_head(&mut head);
+        let points = Points::of_parts(definition.options(), &head, parts.into_iter().map(Ok)).ok()?;
+        Some(Self::of(definition, points))
+    }
+
+    /// Returns its parts, without what is in none.
+    fn into_parts(self) -> impl Iterator<Item = Part<f64>> {
+        self.0.points.into_parts()
+    }
+
+    /// Returns the memory of the blocks whose points are in memory, in bytes. O(blocks).
+    pub(crate) fn bytes_of_points(&self) -> usize {
+        self.0.points.bytes_of_points()
+    }
+
+    /// Drops points that are in block files, the oldest first, until about `bytes` are free. Returns how
+    /// many are. No answer changes. O(blocks).
+    pub(crate) fn drop_points(&mut self, bytes: usize) -> usize {
+        self.0.points.drop_points(bytes)
     }
 }
 
@@ -169,8 +197,9 @@ impl Value for TimeSeries {
         false
     }
 
+    /// Also those that the retention hides: to know their number, a block may have to be read.
     fn elements(&self) -> usize {
-        usize::try_from(self.0.points.len()).unwrap_or(usize::MAX)
+        usize::try_from(self.0.points.stored()).unwrap_or(usize::MAX)
     }
 
     fn encoding(&self) -> &'static str {
@@ -178,21 +207,27 @@ impl Value for TimeSeries {
     }
 
     fn encode(&self, into: &mut Vec<u8>) {
+        self.encode_with(&Blocks::default(), into);
+    }
+
+    fn encode_with(&self, blocks: &Blocks, into: &mut Vec<u8>) {
         let mut part = Vec::new();
         self.encode_head(&mut part);
         put_bytes(into, &part);
         put_varint(into, self.0.points.parts() as u64);
-        for index in 0..self.0.points.parts() {
-            part.clear();
-            self.0.points.encode_part(index, &mut part);
-            put_bytes(into, &part);
-        }
+        encode_parts(&self.0.points, 0..self.0.points.parts(), blocks, into);
+    }
+
+    /// The copy shares the blocks.
+    fn share(&self) -> Option<Object> {
+        let SeriesState { definition, points, .. } = &*self.0;
+        Some(Self::of(definition.clone(), points.clone()).into_object())
     }
 
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let head = bytes.bytes()?;
         let count = usize::try_from(bytes.varint()?).ok().filter(|count| *count <= bytes.remaining())?;
-        let parts = (0..count).map(|_| bytes.bytes()).collect::<Option<Vec<_>>>()?;
+        let parts = decode_parts(count, bytes).filter(|parts| parts.len() == count)?;
         Self::assemble(head, parts)
     }
 

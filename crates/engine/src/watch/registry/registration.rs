@@ -27,7 +27,8 @@ impl Engine {
         let read =
             Read::decode(bytes).ok_or_else(|| bytes.malformed("this is no read that can be watched"))?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), &read, time_us);
-        let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
+        let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer))
+            .map_err(|block| bytes.malformed(block.to_string()))?;
         let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
         let query = SharedQuery::new(query);
         self.register(&mut keys, &mut self.registry().lock(), &query);

@@ -130,7 +130,8 @@ impl Engine {
                 Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
             }
             answer => Ok(SharedBytes::from(answer)),
-        })?;
+        });
+        let answer = answer.map_err(CommandError::unreadable)??;
         let id = self
             .log()
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))

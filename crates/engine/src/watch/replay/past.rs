@@ -78,6 +78,9 @@ pub enum PastError {
     /// The read is dormant in the snapshot, which therefore lacks its number.
     #[error("the read is dormant in the snapshot")]
     Dormant,
+    /// A block of a series that the read needs cannot be read from its file.
+    #[error("a block of a series that the read needs is damaged or cannot be read")]
+    Unreadable,
     /// A record or frame is malformed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -190,7 +193,7 @@ impl Past {
         if self.added > self.limit / 4 {
             self.count_bytes()?;
         }
-        Ok(self.latest())
+        self.latest()
     }
 
     /// Returns the last record that was applied or skipped.
@@ -238,15 +241,24 @@ impl Past {
     }
 
     /// Returns the emission of the last record, if there is one.
-    fn latest(&mut self) -> Option<Emission> {
-        let latest = self.engine.query(self.id)?.latest_after(self.count);
-        let mut emission = latest.expect("the latest emission of all queries is retained")?;
+    ///
+    /// # Errors
+    /// The answer cannot be read.
+    fn latest(&mut self) -> Result<Option<Emission>, PastError> {
+        let Some(query) = self.engine.query(self.id) else { return Ok(None) };
+        // Nothing limits what answers cost here.
+        if query.is_dormant() {
+            return Err(PastError::Unreadable);
+        }
+        let latest = query.latest_after(self.count);
+        let latest = latest.expect("the latest emission of all queries is retained");
+        let Some(mut emission) = latest else { return Ok(None) };
         let (number, before) = (emission.number, self.count);
         assert!(number == before + 1, "one record has made emissions {} to {number}", before + 1);
         self.count = emission.number;
         // The log does not say whether the writer requested durability before emission.
         emission.durable = true;
-        Some(emission)
+        Ok(Some(emission))
     }
 
     /// Counts the bytes of the keys. Called whenever they may have grown by a quarter of the limit.
@@ -297,6 +309,8 @@ impl Widening {
 fn empty(log: &Arc<Log>) -> Engine {
     let engine = Engine::new(Arc::clone(log), 1, 0);
     engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
+    // Blocks stay in their files: a replay reads few of them.
+    engine.limit_series_memory(0);
     engine
 }
 
@@ -309,6 +323,7 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     match entry.value() {
         ValueRef::Raw(bytes) => bytes.len(),
         ValueRef::Object(Object::String(bytes)) => bytes.len(),
+        ValueRef::Object(Object::Series(series)) => series.bytes(),
         ValueRef::Object(_) => {
             scratch.clear();
             form::encode(entry, scratch);

@@ -66,7 +66,7 @@ fn meet(fault: Fault, words: &[u64], random: &mut Random, tally: &mut FaultTally
         let bit = random.below(words.len() as u64 * 64);
         held[bit as usize / 64] ^= 1 << (bit % 64);
     }
-    anyhow::ensure!(Block::from_words::<f64>(damaged).is_err(), "a damaged block was read ({fault:?})");
+    anyhow::ensure!(Block::from_words::<f64>(&damaged).is_err(), "a damaged block was read ({fault:?})");
     tally.detected += 1;
     Ok(())
 }
@@ -114,7 +114,7 @@ impl Ingesting {
                 meet(*fault, &words, &mut self.random, &mut self.tally)?;
             }
             // Written once more, and read back.
-            Block::from_words::<f64>(words.into())?;
+            Block::from_words::<f64>(&words)?;
             self.tally.repaired += due as u64;
         }
         self.written.push(part);

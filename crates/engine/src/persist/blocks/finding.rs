@@ -1,0 +1,83 @@
+//! Blocks that a snapshot refers to, found when it is loaded.
+
+use super::{Address, FileOfBlocks};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_log::BlockFiles;
+use tidemark_series::{Block, BlockSource, Part, Place};
+
+/// Finds the blocks that a snapshot refers to. Used by several threads.
+#[derive(Debug)]
+pub(crate) struct BlockFinder {
+    files: Arc<BlockFiles>,
+    open: Mutex<BTreeMap<u64, Arc<dyn BlockSource>>>,
+    /// Bytes of points above which further ones are left in their files.
+    points_max: usize,
+    /// Bytes of the blocks in memory.
+    bytes: AtomicUsize,
+    /// The first failure.
+    failure: Mutex<Option<String>>,
+}
+
+impl BlockFinder {
+    /// Looks in `files`. Leaves points there that are beyond `points_max` bytes.
+    pub(crate) fn new(files: Arc<BlockFiles>, points_max: usize) -> Self {
+        Self {
+            files,
+            open: Mutex::default(),
+            points_max,
+            bytes: AtomicUsize::new(0),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Reads and checks a block; `None` if it cannot be read, or is none.
+    pub(crate) fn find(&self, address: Address, words: u64) -> Option<Part<f64>> {
+        let found = self.read(address, words);
+        found.map_err(|failure| lock(&self.failure).get_or_insert(failure).clone()).ok()
+    }
+
+    /// Refuses a part for a reason that the bytes do not tell.
+    pub(crate) fn refuse(&self, why: &str) {
+        lock(&self.failure).get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Returns the bytes of the blocks in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes the description of the first failure.
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        lock(&self.failure).take()
+    }
+
+    fn read(&self, Address { file, offset }: Address, words: u64) -> Result<Part<f64>, String> {
+        let source = self.source(file)?;
+        let words = usize::try_from(words).map_err(|_| format!("a block of {words} words"))?;
+        let words = source.read(offset, words)?;
+        let block = Block::from_words::<f64>(&words)
+            .map_err(|error| format!("at offset {offset} of block file {file}: {error}"))?;
+        block.set_place(Place { source, offset });
+        let header = if self.bytes() > self.points_max { block.without_points() } else { None };
+        let kept = header.unwrap_or(block);
+        self.bytes.fetch_add(kept.bytes(), Ordering::Relaxed);
+        Ok(Part::of_block(kept))
+    }
+
+    fn source(&self, number: u64) -> Result<Arc<dyn BlockSource>, String> {
+        let mut open = lock(&self.open);
+        if let Some(source) = open.get(&number) {
+            return Ok(Arc::clone(source));
+        }
+        let file = self.files.open(number).map_err(|error| error.to_string())?;
+        let source: Arc<dyn BlockSource> = Arc::new(FileOfBlocks(file));
+        open.insert(number, Arc::clone(&source));
+        Ok(source)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
