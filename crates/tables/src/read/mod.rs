@@ -98,4 +98,9 @@ pub trait RowReader {
 
     /// Returns how much of the file was read: bytes of a text, rows of Parquet.
     fn position(&self) -> u64;
+
+    /// Returns where the end is, in what [`RowReader::position`] counts, if the table says it.
+    fn total(&self) -> Option<u64> {
+        None
+    }
 }

@@ -453,4 +453,8 @@ impl RowReader for ParquetReader {
     fn position(&self) -> u64 {
         self.at.done
     }
+
+    fn total(&self) -> Option<u64> {
+        u64::try_from(self.file.metadata().file_metadata().num_rows()).ok()
+    }
 }
