@@ -39,12 +39,12 @@ fn flags_name_the_columns() {
 
 #[test]
 fn times_are_converted_exactly() {
+    use Unit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
     let read = |format: &str, unit: Option<Unit>, time: &str| {
         let time_format = Some(format.parse().expect("a format"));
         let mapping = Mapping { time: Some("t".to_owned()), time_format, unit, ..Mapping::default() };
         csv(&format!("key,t,value\nk,{time},1\n"), &mapping).map(|rows| rows[0].time)
     };
-    use Unit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
     for (format, unit, text, expected) in [
         ("unix-s", None, "1700000000", 1_700_000_000),
         ("unix-s", Some(Milliseconds), "1700000000", 1_700_000_000_000),

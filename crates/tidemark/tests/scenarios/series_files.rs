@@ -1,8 +1,9 @@
 //! `tidemark series export` and `tidemark series import` with real servers and files.
 
 use crate::support::{Answer, Server, call};
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -156,7 +157,7 @@ fn long_ranges_are_read_in_pages_also_of_buckets_and_lenses() {
     let file = directory.path().join("in.csv");
     let mut points = String::from("key,time_ms,value\n");
     for time in 0..50_000_i64 {
-        points.push_str(&format!("long,{},{}\n", time * 10 + 7, time % 1000));
+        writeln!(points, "long,{},{}", time * 10 + 7, time % 1000).expect("memory");
     }
     fs::write(&file, points).expect("a disk");
     done("import", server.port, &[file.to_str().expect("text")]);
@@ -371,7 +372,7 @@ fn points_that_the_server_refuses_are_counted_with_their_reasons() {
         ("seconds", 2000),
         ("new", 0),
     ] {
-        input.push_str(&format!("{{\"key\":\"{key}\",\"time_ms\":{time},\"value\":2}}\n"));
+        writeln!(input, "{{\"key\":\"{key}\",\"time_ms\":{time},\"value\":2}}").expect("memory");
     }
     let file = directory.path().join("in.jsonl");
     fs::write(&file, &input).expect("a disk");

@@ -53,17 +53,7 @@ impl Destination {
             Format::Jsonl => jsonl_writer(layout, output),
             Format::Parquet => parquet_writer(layout, output),
         };
-        writer.map_err(|error| self.failed(error, path.map(PathBuf::as_path)))
-    }
-
-    /// Says which file an error is about. A closed pipe stays an error of input and output, which ends the program quietly.
-    pub(super) fn failed(&self, error: WriteError, path: Option<&Path>) -> anyhow::Error {
-        match (error, path) {
-            (WriteError::Io(error), None) if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
-            (WriteError::Io(error), Some(path)) => anyhow!("cannot write {}: {error}", path.display()),
-            (WriteError::Io(error), None) => anyhow!("cannot write to standard output: {error}"),
-            (other, _) => other.into(),
-        }
+        writer.map_err(|error| failed(error, path.map(PathBuf::as_path)))
     }
 
     /// Makes the file appear under its name.
@@ -78,5 +68,15 @@ impl Destination {
             }
             Err(error) => Err(error.error).with_context(|| format!("cannot write {}", path.display())),
         }
+    }
+}
+
+/// Says which file an error is about. A closed pipe stays an error of input and output, which ends the program quietly.
+pub(super) fn failed(error: WriteError, path: Option<&Path>) -> anyhow::Error {
+    match (error, path) {
+        (WriteError::Io(error), None) if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
+        (WriteError::Io(error), Some(path)) => anyhow!("cannot write {}: {error}", path.display()),
+        (WriteError::Io(error), None) => anyhow!("cannot write to standard output: {error}"),
+        (other, _) => other.into(),
     }
 }

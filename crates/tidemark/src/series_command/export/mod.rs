@@ -119,7 +119,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     // Signals are watched for by now.
     let destination = Destination::open(args.output.as_deref(), args.force)?;
     let writer = destination.writer(format, &layout)?;
-    let points = transfer(args, &mut link, &headers, &ranges, &layout, writer, &destination)?;
+    let points = transfer(args, &mut link, &headers, &ranges, &layout, writer)?;
     destination.complete()?;
     let series = if headers.len() == 1 { "1 series".to_owned() } else { format!("{} series", headers.len()) };
     output::report(format_args!("{} of {series} exported as {format}", counted(points, "point")));
@@ -202,7 +202,6 @@ fn transfer(
     ranges: &[RangeOfSeries],
     layout: &Layout,
     writer: Box<dyn TableWriter>,
-    destination: &Destination,
 ) -> anyhow::Result<u64> {
     let (sender, receiver) = sync_channel::<(SeriesRow, Points)>(PAGES_WAITING);
     let bar = progress_bar();
@@ -250,7 +249,7 @@ fn transfer(
     bar.finish_and_clear();
     let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let points = points?;
-    written.map_err(|error| destination.failed(error, args.output.as_deref()))?;
+    written.map_err(|error| destination::failed(error, args.output.as_deref()))?;
     Ok(points)
 }
 

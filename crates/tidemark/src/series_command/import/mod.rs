@@ -32,7 +32,7 @@ pub(super) struct ImportArgs {
     /// Key of the series of a row; {COLUMN} stands for the row's text in a column
     #[arg(long, default_value = "{key}", value_name = "TEMPLATE")]
     key: Template,
-    /// Column of times [default: time, or time_s, time_ms, time_us, time_ns]
+    /// Column of times [default: `time`, or `time_s`, `time_ms`, `time_us`, `time_ns`]
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
     /// What the column of times has: unix-s, unix-ms, unix-us, unix-ns or rfc3339 [default: what its
@@ -43,7 +43,7 @@ pub(super) struct ImportArgs {
     #[arg(long, default_value = "value", value_name = "COLUMN")]
     value: String,
     /// Label of the series of a row, such as room={room} or kind=temperature [default: every column
-    /// label_NAME]
+    /// `label_NAME`]
     #[arg(long = "label", value_name = "NAME=TEMPLATE", value_parser = parse_label)]
     labels: Vec<(Vec<u8>, Template)>,
     /// Unit of new series: ns, us, ms or s [default: that of the file's times, ms for texts]
@@ -165,7 +165,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         }
     }
     // What was read before an error is sent; after a signal or an error of the connection, only what is there is said.
-    let is_readers = result.as_ref().err().is_none_or(|error| error.is::<Refusal>());
+    let is_readers = result.as_ref().err().is_none_or(anyhow::Error::is::<Refusal>);
     let finished = if is_readers { collector.finish() } else { Ok(()) };
     let tally = collector.into_tally();
     tally.print()?;
