@@ -2,6 +2,7 @@
 
 mod bounded;
 mod csv;
+mod guard;
 mod jsonl;
 mod mapping;
 mod parquet;

@@ -1,5 +1,6 @@
 //! Parquet: columns are read as they lie in the file, some thousand rows at a time.
 
+use super::guard::guarded;
 use super::mapping::{Mapping, Plan};
 use super::row::FieldError;
 use super::template::Piece;
@@ -25,7 +26,7 @@ const EXACT_INTEGER: u64 = 1 << 53;
 
 /// Opens a table of Parquet.
 pub fn open_parquet(file: File, mapping: &Mapping) -> Result<Box<dyn RowReader>, ReadError> {
-    let file = SerializedFileReader::new(file).map_err(failed)?;
+    let file = guarded(|| SerializedFileReader::new(file).map_err(failed))?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     // Of nested columns, only the outermost name is shown: none of them can be read.
     let names: Vec<&str> = schema
@@ -423,7 +424,7 @@ impl ParquetReader {
 impl RowReader for ParquetReader {
     fn next_row(&mut self, row: &mut Row) -> Result<bool, ReadError> {
         loop {
-            if self.at.in_batch == self.at.batch && !self.read_batch()? {
+            if self.at.in_batch == self.at.batch && !guarded(|| self.read_batch())? {
                 return Ok(false);
             }
             for column in &mut self.columns {
