@@ -20,7 +20,6 @@ fn table(format: Format) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
     #[test]
     fn no_damage_panics(
         format in proptest::sample::select(vec![Format::Parquet, Format::Csv, Format::Jsonl]),

@@ -316,6 +316,38 @@ fn a_signal_leaves_no_file() {
 }
 
 #[test]
+fn an_import_that_was_killed_is_completed_by_another() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, two) = (start(directory.path(), "one"), start(directory.path(), "two"));
+    let rows = |count: i64| -> String {
+        let mut rows = String::from("key,time_ms,value,label_room\n");
+        for time in 0..count {
+            writeln!(rows, "k{},{time},0.{time},hall", time % 2).expect("memory");
+        }
+        rows
+    };
+    let file = directory.path().join("in.csv");
+    fs::write(&file, rows(60_000)).expect("a disk");
+    let path = file.to_str().expect("text");
+    assert_eq!(done("import", one.port, &[path]), "60000 points of 2 series taken\n");
+    let mut import = command("import", two.port);
+    let import = import.args(["-", "--format", "csv"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = import.spawn().expect("the binary starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(rows(50_000).as_bytes()).expect("a reader");
+    let mut client = two.client();
+    crate::support::wait_until("some points are there", || {
+        call(&mut client, &["TS.GET", "k0"]) != Answer::Error("ERR TSDB: the key does not exist".into())
+    });
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    drop(input);
+    assert_ne!(digest(&two), digest(&one));
+    assert_eq!(done("import", two.port, &[path]), "60000 points of 2 series taken\n");
+    assert_eq!(digest(&two), digest(&one));
+}
+
+#[test]
 fn flags_of_an_import_name_columns_and_labels() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = start(directory.path(), "data");
