@@ -37,7 +37,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system refuses to watch for the signal.
-    pub(crate) fn also_by(&self, signal: i32) -> anyhow::Result<()> {
+    pub fn also_by(&self, signal: i32) -> anyhow::Result<()> {
         let (asked, code) = (&self.is_asked_for, SIGNALLED + signal);
         // In this order: the first signal finds the flag unset.
         flag::register_conditional_shutdown(signal, code, Arc::clone(asked))

@@ -1,5 +1,7 @@
 //! The `tidemark` binary: one subcommand per job.
 
+mod answer;
+mod asking;
 mod bench_command;
 mod cli;
 mod counted;
@@ -7,6 +9,7 @@ mod log_command;
 mod name;
 mod pool_command;
 mod private_file;
+mod series_command;
 mod serve_command;
 mod server_args;
 mod top;
@@ -67,6 +70,8 @@ enum Command {
     Log(log_command::LogArgs),
     /// Verify, export and import prize pools
     Pool(pool_command::PoolArgs),
+    /// Write points of time series to files, and take points from files: Parquet, CSV, JSON Lines
+    Series(series_command::SeriesArgs),
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) fail like a write to a full disk, instead
@@ -87,6 +92,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench_command::run(bench),
         Command::Log(log) => log_command::run(log),
         Command::Pool(pool) => pool_command::run(pool),
+        Command::Series(series) => series_command::run(series),
     };
     result.unwrap_or_else(|error| {
         if output::is_closed(&error) {

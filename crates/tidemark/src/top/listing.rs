@@ -1,7 +1,7 @@
 //! The keys of one type: found by one full scan of the keyspace, then updated by a partial scan with
 //! each reading.
 
-use super::source::ask;
+use crate::asking::ask;
 use anyhow::Context;
 use std::collections::BTreeSet;
 use tidemark_lab::client::Client;

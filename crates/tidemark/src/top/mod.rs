@@ -5,7 +5,6 @@
 //!                                                 signals and keys (screen) ─┘
 //! ```
 
-mod answer;
 mod counters;
 mod line;
 mod listing;

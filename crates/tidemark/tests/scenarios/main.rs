@@ -40,6 +40,7 @@ mod pool_verify;
 mod pools;
 mod reading_time;
 mod refusals;
+mod series_files;
 mod shutdown;
 mod sinks;
 mod snapshots;

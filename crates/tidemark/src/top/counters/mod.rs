@@ -9,8 +9,8 @@ mod test_reading;
 mod text;
 
 use super::line::Line;
-use super::source::ask;
 use super::view::{self, Subject, ViewArgs};
+use crate::asking::ask;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;

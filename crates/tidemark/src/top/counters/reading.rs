@@ -1,6 +1,6 @@
 //! The state of a server's counters at one moment, and the rates between two.
 
-use crate::top::answer::{field, number, share};
+use crate::answer::{field, number, share};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::Value;
 

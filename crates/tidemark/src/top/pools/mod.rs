@@ -12,8 +12,8 @@ mod verdict;
 
 use super::line::Line;
 use super::listing::Listing;
-use super::source::ask;
 use super::view::{self, Subject, ViewArgs};
+use crate::asking::ask;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;

@@ -1,7 +1,7 @@
 //! The state of a server's pools at one moment.
 
 use super::verdict::Verdict;
-use crate::top::answer::{field, number, share};
+use crate::answer::{field, number, share};
 use tidemark_server::resp::Value;
 
 /// A summary of a pool.

@@ -1,6 +1,6 @@
 //! The time series of a server at one moment.
 
-use crate::top::answer::{field, number};
+use crate::answer::{field, number};
 use tidemark_server::resp::Value;
 
 /// A series.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `console` | lines after a prompt are typed, those below them are compared with the output |
 //! | `sh` | is run by the page's shell and must succeed |
-//! | `yaml FILE` | becomes a file in the reader's directory |
+//! | `yaml FILE`, `csv FILE` | becomes a file in the reader's directory |
 //! | `rust` | is compiled and run as a documentation test |
 //! | `text` | shows something that is not typed |
 //! | any, with `(not run: why)` | is not run |
@@ -88,7 +88,7 @@ impl Kind {
             ("sh", "") => Self::Shell,
             ("rust", "") => Self::Rust,
             ("text", "") => Self::Text,
-            ("yaml", file) if !file.is_empty() => Self::File(file.to_owned()),
+            ("yaml" | "csv", file) if !file.is_empty() => Self::File(file.to_owned()),
             _ => Self::Unknown(info.to_owned()),
         }
     }

@@ -253,7 +253,7 @@ fn in_shell(line: &str, directory: &Path, port: &str) -> Command {
         let text = format!(
             "#!/bin/sh\nprogram='{}'\ncase \"$1 $*\" in\n*\" -p \"*) exec \"$program\" \"$@\" ;;\n\
              \"cli \"*) shift; exec \"$program\" cli -p {port} \"$@\" ;;\n\
-             \"top \"*) what=$2; shift 2; exec \"$program\" top \"$what\" -p {port} \"$@\" ;;\nesac\n\
+             \"top \"*|\"series \"*) of=$1 what=$2; shift 2; exec \"$program\" \"$of\" \"$what\" -p {port} \"$@\" ;;\nesac\n\
              exec \"$program\" \"$@\"\n",
             env!("CARGO_BIN_EXE_tidemark")
         );
