@@ -108,17 +108,16 @@ impl PointsEncoder {
         &mut self,
         key: &[u8],
         policy: Option<DuplicatePolicy>,
-        times: &[i64],
-        values: &[f64],
+        mut times: &[i64],
+        mut values: &[f64],
     ) {
         assert_eq!(times.len(), values.len(), "each point has a time and a value");
-        for (times, values) in times.chunks(RUN_POINTS).zip(values.chunks(RUN_POINTS)) {
+        while !times.is_empty() {
             self.continue_run(key, policy);
-            if !self.times.is_empty() {
-                self.end_run();
-            }
-            self.times.extend_from_slice(times);
-            self.values.extend_from_slice(values);
+            let (now, later) = times.split_at(times.len().min(RUN_POINTS - self.times.len()));
+            self.times.extend_from_slice(now);
+            self.values.extend_from_slice(&values[..now.len()]);
+            (times, values) = (later, &values[now.len()..]);
         }
     }
 

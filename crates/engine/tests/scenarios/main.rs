@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod batches;
 mod bits;
 mod blocking;
 mod counter_figures;
