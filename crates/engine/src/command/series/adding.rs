@@ -245,20 +245,23 @@ fn add_run(ctx: &mut Context<'_, '_>, run: &[Triple<'_>]) -> bool {
         values.reserve_exact(run.len());
         let unit = series.definition().unit;
         for [_, time, value] in run {
+            // Returns the time to answer, if it is not the one that the client has written.
             let mut add = || {
                 let value = points::value(value)?;
-                let time = GivenTime::parse(time)?.in_unit(unit, now_us);
+                let given = GivenTime::parse(time)?;
+                let time = given.in_unit(unit, now_us);
                 match series.append(time, value, None).map_err(errors::refused)? {
-                    Appended::Ignored(last) => Ok(last),
+                    Appended::Ignored(last) => Ok(Some(last)),
                     Appended::Added | Appended::Replaced(_) => {
                         times.push(time);
                         values.push(value);
-                        Ok(time)
+                        Ok(matches!(given, GivenTime::Now).then_some(time))
                     }
                 }
             };
             match add() {
-                Ok(time) => reply.integer(time),
+                Ok(None) => reply.integer_text(time),
+                Ok(Some(time)) => reply.integer(time),
                 Err(error) => reply.error(&error),
             }
         }
