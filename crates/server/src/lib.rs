@@ -56,6 +56,7 @@ mod net;
 mod observe;
 pub mod resp;
 mod run;
+mod sealing_thread;
 mod server;
 mod session;
 mod settings;

@@ -13,6 +13,7 @@ use crate::net::file_descriptors;
 use crate::net::inbox::Inbox;
 use crate::net::listener::{self, ListenError};
 use crate::net::offload;
+use crate::sealing_thread;
 use crate::shared::Shared;
 use crate::subscription::channel_publisher;
 use crate::subscription::registry::Listeners;
@@ -212,6 +213,11 @@ impl Server {
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         shared.install(recovered.engine);
+        self.helpers.push(sealing_thread::start(shared).map_err(no_thread)?);
+        if shared.is_stopping() {
+            // The stop may have reached only the engine before this one.
+            shared.engine.stop_sealing();
+        }
         self.report = [std::mem::take(&mut self.report), recovered.report]
             .into_iter()
             .filter(|lines| !lines.is_empty())

@@ -226,6 +226,7 @@ impl Shared {
             self.snapshots.give_up();
             self.replays.stop();
             self.offload.stop();
+            self.engine.stop_sealing();
             self.channel_registry.mailbox().stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
             self.http_registry.pause_changed();

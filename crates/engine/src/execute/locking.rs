@@ -69,7 +69,15 @@ impl Engine {
     }
 
     pub(crate) fn lock_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Locked<'_> {
-        let mut indices: Vec<usize> = keys.map(|key| self.keyspace().shard_of(key)).collect();
+        let mut indices: Vec<usize> = Vec::with_capacity(keys.size_hint().0);
+        let mut before: Option<&[u8]> = None;
+        for key in keys {
+            // The points of a batch often name the same key one after the other.
+            if before != Some(key) {
+                indices.push(self.keyspace().shard_of(key));
+            }
+            before = Some(key);
+        }
         indices.sort_unstable();
         indices.dedup();
         match indices[..] {

@@ -43,7 +43,7 @@ impl Engine {
                 "'{}' does not run together with others",
                 call.command.name
             );
-            self.run(call, &mut keys, reply);
+            keys.with_named(call.args[1], |keys| self.run(call, keys, reply));
             let mut effects = std::mem::take(&mut keys.effects);
             changed |= effects.changed;
             if effects.rare().is_some() {

@@ -1,6 +1,7 @@
 //! All shards, their locks, and the assignment of keys to them.
 
 use super::committing::Committing;
+use super::sealing_queue::SealingQueue;
 use super::shard::Shard;
 use super::slot::{SLOTS, slot};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +25,7 @@ pub struct Keyspace {
     /// the answer.
     spared: AtomicU64,
     committing: Committing,
+    sealing: SealingQueue,
     /// Maximum number of leases of a limiter.
     leases_max: AtomicUsize,
 }
@@ -34,7 +36,8 @@ impl Keyspace {
         assert!((1..=SLOTS).contains(&shards), "between 1 and {SLOTS} shards, not {shards}");
         let shards = (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect();
         let (spared, leases_max) = (AtomicU64::new(0), AtomicUsize::new(LEASES));
-        Self { shards, spared, committing: Committing::default(), leases_max }
+        let (committing, sealing) = (Committing::default(), SealingQueue::default());
+        Self { shards, spared, committing, sealing, leases_max }
     }
 
     /// Number of shards.
@@ -57,6 +60,11 @@ impl Keyspace {
     #[inline]
     pub(crate) fn committing(&self) -> &Committing {
         &self.committing
+    }
+
+    /// Series with blocks to compress.
+    pub(crate) fn sealing(&self) -> &SealingQueue {
+        &self.sealing
     }
 
     pub(crate) fn leases_max(&self) -> usize {

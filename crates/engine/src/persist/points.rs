@@ -108,17 +108,16 @@ impl PointsEncoder {
         &mut self,
         key: &[u8],
         policy: Option<DuplicatePolicy>,
-        times: &[i64],
-        values: &[f64],
+        mut times: &[i64],
+        mut values: &[f64],
     ) {
         assert_eq!(times.len(), values.len(), "each point has a time and a value");
-        for (times, values) in times.chunks(RUN_POINTS).zip(values.chunks(RUN_POINTS)) {
+        while !times.is_empty() {
             self.continue_run(key, policy);
-            if !self.times.is_empty() {
-                self.end_run();
-            }
-            self.times.extend_from_slice(times);
-            self.values.extend_from_slice(values);
+            let (now, later) = times.split_at(times.len().min(RUN_POINTS - self.times.len()));
+            self.times.extend_from_slice(now);
+            self.values.extend_from_slice(&values[..now.len()]);
+            (times, values) = (later, &values[now.len()..]);
         }
     }
 
@@ -262,7 +261,10 @@ fn put_difference(into: &mut Vec<u8>, difference: u64) {
     let (leading, trailing) = (difference.leading_zeros() / 8, difference.trailing_zeros() / 8);
     let count = 8 - leading - trailing;
     into.push((leading << 4 | count) as u8);
-    into.extend_from_slice(&difference.to_be_bytes()[leading as usize..(8 - trailing) as usize]);
+    // All eight bytes, because copies of a fixed length are fast.
+    let end = into.len() + count as usize;
+    into.extend_from_slice(&(difference << (8 * leading)).to_be_bytes());
+    into.truncate(end);
 }
 
 fn take_difference(bytes: &mut Cursor<'_>) -> Option<u64> {
@@ -300,10 +302,18 @@ fn decimals(values: &[f64], numbers: &mut Vec<i64>) -> Option<u8> {
 #[inline]
 fn whole(value: f64, power: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
-    let scaled = (value * power).round_ties_even();
+    let scaled = rounded(value * power);
     let number = scaled as i64;
     let fits = scaled.abs() < LIMIT && (number as f64 / power).to_bits() == value.to_bits();
     fits.then_some(number)
+}
+
+/// Returns the nearest whole number, of two the even one. Adding a number of which the last bit is a
+/// one rounds; processors without an instruction for rounding call a function for the others.
+#[inline]
+fn rounded(value: f64) -> f64 {
+    const ONES: f64 = 6_755_399_441_055_744.0;
+    if value.abs() < ONES / 3.0 { (value + ONES) - ONES } else { value.round_ties_even() }
 }
 
 /// Points of one series that stand together in a record.

@@ -258,6 +258,13 @@ impl Reply {
         }
     }
 
+    /// Writes an integer from its decimal form, in which it must have been parsed.
+    #[inline]
+    pub(crate) fn integer_text(&mut self, digits: &[u8]) {
+        debug_assert!(digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-'));
+        self.line(b':', digits);
+    }
+
     /// Writes a length or count as an integer.
     #[inline]
     pub fn count(&mut self, count: usize) {

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod batches;
 mod bits;
 mod block_files;
 mod blocking;

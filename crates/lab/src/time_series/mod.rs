@@ -3,7 +3,7 @@
 //!
 //! Each file uses only the ones before it: `options`, `points` (what is appended and looked up),
 //! `usage`, `row` (how a scenario is measured), the scenarios (`segments`, `files`, `server`,
-//! `ingest`, `faults`), `report`, and this file.
+//! `ingest`, `finding`, `faults`), `report`, and this file.
 //!
 //! The figures must not flatter. Inputs and results are opaque to the optimiser, every lookup finds
 //! a point, every bit of what is served counts, and after each iteration all points are compared
@@ -12,6 +12,7 @@
 mod fault_tally;
 mod faults;
 mod files;
+mod finding;
 mod ingest;
 mod options;
 mod points;
@@ -60,6 +61,7 @@ fn selected(options: &TimeSeriesOptions) -> anyhow::Result<Vec<Row>> {
     rows.extend(files::rows(options));
     rows.extend(server::rows(options));
     rows.extend(ingest::rows(options));
+    rows.extend(finding::rows(options));
     rows.extend(faults::rows(options));
     for pattern in &options.patterns {
         anyhow::ensure!(

@@ -48,7 +48,10 @@ pub struct TimeSeriesOptions {
     /// Passwords of an iteration that are compared
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=POINTS_MAX))]
     pub(super) auth_verifications: u64,
-    /// Server to ingest into, as HOST:PORT: adds the scenarios ingest/…, which replace the keys bench:series:…
+    /// Series that are found by their labels
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(100..=POINTS_MAX))]
+    pub(super) indexed_series: u64,
+    /// Server to ingest into, as HOST:PORT: adds ingest/… and index/…, which replace the keys bench:series:…
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(skip)]
     pub(super) server: Option<Target>,
@@ -91,6 +94,7 @@ impl TimeSeriesOptions {
             fault_points: self.fault_points.min(300),
             round_trips: self.round_trips.min(100),
             auth_verifications: self.auth_verifications.min(100),
+            indexed_series: self.indexed_series.min(1_000),
             ..self.clone()
         }
     }

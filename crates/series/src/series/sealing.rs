@@ -62,6 +62,12 @@ impl<V: Sample> Series<V> {
         Some(Unsealed { columns, hints: self.hints })
     }
 
+    /// Returns the number of pieces that wait to be compressed.
+    #[inline]
+    pub fn open_pieces(&self) -> usize {
+        self.open_pieces
+    }
+
     /// Puts compressed points in the place of those they were made from. Returns `false` if those have
     /// changed or gone since; the series stays as it is then.
     pub fn put_sealed(&mut self, sealed: SealedPiece<V>) -> bool {

@@ -11,6 +11,7 @@ use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::persist::points::PointsRun;
 use crate::value::{Definition, TimeSeries};
+use crate::wire::reply::Reply;
 use tidemark_series::{Appended, DuplicatePolicy, guarded};
 
 /// Event of points that are added.
@@ -36,13 +37,15 @@ fn append(
 ) -> Result<Option<i64>, CommandError> {
     let NewPoint { time, value, policy } = point;
     let now_us = keys.now_us();
-    let Some(series) = keys.series_mut(key)? else { return Ok(None) };
-    let time = time.in_unit(series.definition().unit, now_us);
-    let has_rules = series.has_rules();
-    let appended = if has_rules {
-        compaction::append(keys, key, (time, value), policy, Some(event))?
-    } else {
-        series.append(time, value, policy)
+    let tried = keys.fill_series(key, |series| {
+        let time = time.in_unit(series.definition().unit, now_us);
+        (time, (!series.has_rules()).then(|| series.append(time, value, policy)))
+    })?;
+    let Some((time, appended)) = tried else { return Ok(None) };
+    let has_rules = appended.is_none();
+    let appended = match appended {
+        Some(appended) => appended,
+        None => compaction::append(keys, key, (time, value), policy, Some(event))?,
     };
     let appended = appended.map_err(|error| errors::refused(error).of_series(key))?;
     if let Appended::Ignored(last) = appended {
@@ -65,11 +68,11 @@ fn append_each(
     mut added: impl FnMut(&mut Keys<'_>, i64, f64),
 ) -> Result<(), CommandError> {
     for (time, value) in points {
-        let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
-        let appended = if series.has_rules() {
-            compaction::append(keys, key, (time, value), policy, None)?
-        } else {
-            series.append(time, value, policy)
+        let appended = keys
+            .fill_series(key, |series| (!series.has_rules()).then(|| series.append(time, value, policy)))?;
+        let appended = match appended.ok_or(errors::NO_SERIES)? {
+            Some(appended) => appended,
+            None => compaction::append(keys, key, (time, value), policy, None)?,
         };
         if !matches!(appended.map_err(errors::refused)?, Appended::Ignored(_)) {
             added(keys, time, value);
@@ -90,12 +93,12 @@ fn extend(
     values: &[f64],
     policy: Option<DuplicatePolicy>,
 ) -> Result<usize, CommandError> {
-    let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
-    if !series.has_rules() && series.extend(times, values) {
+    if extend_at_once(keys, key, times, values)? {
         keys.note_points(key, policy, times, values);
         keys.changed(key, ADDED);
         return Ok(times.len());
     }
+    let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
     for (at, (time, value)) in times.iter().zip(values).enumerate() {
         series.check(*time, *value, policy).map_err(|error| errors::refused_at(at, *time, error))?;
     }
@@ -113,6 +116,18 @@ fn extend(
         keys.changed(key, ADDED);
     }
     Ok(added)
+}
+
+/// Adds points at rising times behind all others. Returns `false`, with nothing done, if they are not,
+/// or if each must be looked at.
+fn extend_at_once(
+    keys: &mut Keys<'_>,
+    key: &[u8],
+    times: &[i64],
+    values: &[f64],
+) -> Result<bool, CommandError> {
+    let extend = |series: &mut TimeSeries| !series.has_rules() && series.extend(times, values);
+    keys.fill_series(key, extend)?.ok_or(errors::NO_SERIES)
 }
 
 /// Creates a series, to which the caller adds points.
@@ -148,8 +163,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>, run: PointsRun<'_>) -> Result<(), Comm
         let point = NewPoint { time: GivenTime::At(*time), value: *value, policy };
         return append(keys, key, point, ADDED)?.map(|_| ()).ok_or(errors::NO_SERIES);
     }
-    let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
-    if series.has_rules() || !series.extend(times, values) {
+    if !extend_at_once(keys, key, times, values)? {
         let points = times.iter().copied().zip(values.iter().copied());
         append_each(keys, key, points, policy, |_, _, _| ())?;
     }
@@ -197,22 +211,106 @@ pub(super) fn add_many(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
         _ => return Err(errors::arity(args)),
     };
     ctx.reply.array(triples.len());
-    for [key, time, value] in triples {
-        match add_one(ctx.keys, key, time, value, creates) {
-            Ok(time) => ctx.reply.integer(time),
-            // The log has the point: a state without it would not be what the log says.
-            Err(error @ CommandError::UnreadableBlock(_)) if ctx.keys.is_replayed() => return Err(error),
-            Err(error) => ctx.reply.error(&error),
-        }
+    for run in triples.chunk_by(|[key, ..], [next, ..]| key == next) {
+        let Context { keys, reply } = ctx;
+        let [key, ..] = run[0];
+        keys.with_named(key, |keys| add_to_one(&mut Context { keys, reply }, run, creates))?;
     }
     Ok(())
 }
 
-fn add_one(
+/// Key, time and value of a point, as the client writes them.
+type Triple<'a> = [&'a [u8]; 3];
+
+/// Adds points to one series, and answers each.
+///
+/// # Errors
+/// A point that the log has cannot be taken.
+fn add_to_one(ctx: &mut Context<'_, '_>, run: &[Triple<'_>], creates: bool) -> Result<(), CommandError> {
+    let (first, rest) = run.split_first().expect("a run has points");
+    // It may create the series.
+    add_one(ctx, first, creates)?;
+    if !rest.is_empty() && !add_run(ctx, rest)? {
+        rest.iter().try_for_each(|point| add_one(ctx, point, creates))?;
+    }
+    Ok(())
+}
+
+/// Adds points to one series with one lookup, and answers each. Returns `false`, with nothing done, if
+/// each must be looked at by itself.
+fn add_run(ctx: &mut Context<'_, '_>, run: &[Triple<'_>]) -> Result<bool, CommandError> {
+    let Context { keys, reply } = ctx;
+    let ([key, ..], now_us, is_replayed) = (run[0], keys.now_us(), keys.is_replayed());
+    // An event follows each point.
+    if keys.events.are_wanted() {
+        return Ok(false);
+    }
+    let (mut times, mut values) = (Vec::new(), Vec::new());
+    let added = keys.fill_series(key, |series| {
+        if series.has_rules() {
+            return Ok(false);
+        }
+        times.reserve_exact(run.len());
+        values.reserve_exact(run.len());
+        let unit = series.definition().unit;
+        for [_, time, value] in run {
+            // Returns the time to answer, if it is not the one that the client has written.
+            let mut add = || {
+                let value = points::value(value)?;
+                let given = GivenTime::parse(time)?;
+                let time = given.in_unit(unit, now_us);
+                let appended = series.append(time, value, None);
+                match appended.map_err(|error| errors::refused(error).of_series(key))? {
+                    Appended::Ignored(last) => Ok(Some(last)),
+                    Appended::Added | Appended::Replaced(_) => {
+                        times.push(time);
+                        values.push(value);
+                        Ok(matches!(given, GivenTime::Now).then_some(time))
+                    }
+                }
+            };
+            match add() {
+                Ok(None) => reply.integer_text(time),
+                Ok(Some(time)) => reply.integer(time),
+                Err(error) => refuse(reply, error, is_replayed)?,
+            }
+        }
+        Ok(true)
+    });
+    // A key without a series is answered for each point.
+    let Ok(Some(added)) = added else { return Ok(false) };
+    if !added? {
+        return Ok(false);
+    }
+    if !times.is_empty() {
+        keys.note_points(key, None, &times, &values);
+        keys.changed(key, ADDED);
+    }
+    Ok(true)
+}
+
+/// Adds a point, and answers it.
+fn add_one(ctx: &mut Context<'_, '_>, point: &Triple<'_>, creates: bool) -> Result<(), CommandError> {
+    match try_add_one(ctx.keys, point, creates) {
+        Ok(time) => ctx.reply.integer(time),
+        Err(error) => refuse(ctx.reply, error, ctx.keys.is_replayed())?,
+    }
+    Ok(())
+}
+
+/// Answers that a point is refused. The log has a point that is replayed: a state without it would not
+/// be what the log says.
+fn refuse(reply: &mut Reply, error: CommandError, is_replayed: bool) -> Result<(), CommandError> {
+    if is_replayed && matches!(error, CommandError::UnreadableBlock(_)) {
+        return Err(error);
+    }
+    reply.error(&error);
+    Ok(())
+}
+
+fn try_add_one(
     keys: &mut Keys<'_>,
-    key: &[u8],
-    time: &[u8],
-    value: &[u8],
+    [key, time, value]: &Triple<'_>,
     creates: bool,
 ) -> Result<i64, CommandError> {
     let value = points::value(value)?;

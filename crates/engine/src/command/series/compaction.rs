@@ -83,7 +83,9 @@ fn follow_append(
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
     let appended = keys.update(key, |series: &mut TimeSeries| {
         let before = Before::of(series, (time, value));
-        (before, series.append(time, value, policy))
+        let appended = series.append(time, value, policy);
+        series.seal();
+        (before, appended)
     })?;
     let (before, appended) = appended.ok_or(errors::NO_SERIES)?;
     let is_changed = match appended {

@@ -39,12 +39,63 @@ impl GivenTime {
 
 /// Parses a value: a number as JSON has it, or NaN.
 pub(super) fn value(arg: &[u8]) -> Result<f64, CommandError> {
+    if let Some(value) = short_decimal(arg) {
+        return Ok(value);
+    }
     if arg.eq_ignore_ascii_case(b"nan") {
         return Ok(f64::NAN);
     }
     let text = std::str::from_utf8(arg).ok().filter(|_| is_json_number(arg)).ok_or(errors::INVALID_VALUE)?;
     let value: f64 = text.parse().map_err(|_| errors::INVALID_VALUE)?;
     if value.is_finite() { Ok(value) } else { Err(errors::INVALID_VALUE) }
+}
+
+/// Most bytes of a [`short_decimal`] without its sign: most numbers of so many digits have 53 bits.
+const SHORT_BYTES: usize = 16;
+
+/// Powers of ten that an `f64` has exactly.
+const POWERS: [f64; SHORT_BYTES] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+/// Returns the number of a short decimal without an exponent, as JSON has it. `None` for anything else:
+/// it may be a number nevertheless.
+///
+/// The digits and the power of ten are exact, so their quotient is rounded once, and is what any
+/// correct reader finds.
+#[inline]
+fn short_decimal(bytes: &[u8]) -> Option<f64> {
+    let (is_negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.len() > SHORT_BYTES {
+        return None;
+    }
+    let (mut number, mut whole) = (0_u64, None);
+    for (at, byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            number = number * 10 + u64::from(digit);
+        } else if *byte == b'.' && whole.is_none() {
+            whole = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let fraction = match whole {
+        None => 0,
+        Some(whole) => Some(digits.len() - whole - 1).filter(|count| *count > 0)?,
+    };
+    let is_canonical = match (digits, whole.unwrap_or(digits.len())) {
+        ([], _) | (_, 0) => false,
+        (_, 1) => true,
+        ([first, ..], _) => *first != b'0',
+    };
+    if !is_canonical || number > 1 << f64::MANTISSA_DIGITS {
+        return None;
+    }
+    let magnitude = number as f64 / POWERS[fraction];
+    Some(if is_negative { -magnitude } else { magnitude })
 }
 
 /// Whether bytes are a number by JSON's grammar.
@@ -114,6 +165,7 @@ pub(super) fn format_value(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn values_are_written_as_redis_does() {
@@ -139,6 +191,19 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(format_value(value), text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2048, ..ProptestConfig::default() })]
+        #[test]
+        fn short_decimals_have_the_bits_of_all_numbers(text in "-?(0|[1-9][0-9]{0,16})([.][0-9]{1,17})?|[-+.e0-9]{0,8}") {
+            let is_value = |value: &f64| is_json_number(text.as_bytes()) && value.is_finite();
+            let expected = text.parse::<f64>().ok().filter(is_value);
+            prop_assert_eq!(value(text.as_bytes()).ok().map(f64::to_bits), expected.map(f64::to_bits));
+            if text.len() <= 15 && !text.contains(['e', '+']) {
+                prop_assert_eq!(short_decimal(text.as_bytes()).map(f64::to_bits), expected.map(f64::to_bits));
+            }
         }
     }
 

@@ -57,6 +57,8 @@ pub struct Keys<'k> {
     has_met_expired: Cell<bool>,
     /// Bytes passed to [`Keys::log_instead`] by all commands under these locks.
     rewritten_bytes: usize,
+    /// The key that is looked up several times in a row, if there is one.
+    named: Option<NamedKey>,
     /// Points that the commands under these locks have added, if they are logged in columns.
     points: Option<Box<PointsEncoder>>,
     /// Events of the commands under these locks, if there are subscribers.
@@ -88,6 +90,7 @@ impl<'k> Keys<'k> {
             refusal: None,
             has_met_expired: Cell::new(false),
             rewritten_bytes: 0,
+            named: None,
             points: None,
             events,
             effects: Effects::default(),
@@ -166,13 +169,26 @@ impl<'k> Keys<'k> {
     /// Out of line, to keep the path of single-key commands small.
     #[cold]
     fn shard_of_several(&self, key: &[u8]) -> &Shard {
-        let shard = self.locked.shard(self.keyspace.shard_of(key));
-        shard.expect("every key that a command names has its shard locked")
+        let named = self.named.filter(|named| named.is(key));
+        let index = named.map_or_else(|| self.keyspace.shard_of(key), |named| named.shard);
+        self.locked.shard(index).expect("every key that a command names has its shard locked")
     }
 
     #[inline]
     pub(crate) fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
-        shard_mut_in(&mut self.locked, self.keyspace, key)
+        shard_mut_in(&mut self.locked, self.keyspace, self.named, key)
+    }
+
+    /// Runs `work`, which looks up `key` several times under locks of several shards. Its shard is
+    /// computed once.
+    #[inline]
+    pub(crate) fn with_named<R>(&mut self, key: &[u8], work: impl FnOnce(&mut Self) -> R) -> R {
+        if !matches!(self.locked, Locked::One(..)) {
+            self.named = Some(NamedKey::new(key, self.keyspace.shard_of(key)));
+        }
+        let result = work(self);
+        self.named = None;
+        result
     }
 
     #[inline]
@@ -285,16 +301,44 @@ impl<'k> Keys<'k> {
     }
 }
 
+/// A key, by its place in memory, and its shard. It means this key while the key is borrowed, because
+/// no other one is in the same place.
+#[derive(Debug, Clone, Copy)]
+struct NamedKey {
+    address: usize,
+    len: usize,
+    shard: usize,
+}
+
+impl NamedKey {
+    fn new(key: &[u8], shard: usize) -> Self {
+        Self { address: key.as_ptr().addr(), len: key.len(), shard }
+    }
+
+    #[inline]
+    fn is(self, key: &[u8]) -> bool {
+        self.address == key.as_ptr().addr() && self.len == key.len()
+    }
+}
+
 /// Returns a key's shard: see [`Keys::shard_mut`].
 #[inline]
-fn shard_mut_in<'a>(locked: &'a mut Locked<'_>, keyspace: &Keyspace, key: &[u8]) -> &'a mut Shard {
+fn shard_mut_in<'a>(
+    locked: &'a mut Locked<'_>,
+    keyspace: &Keyspace,
+    named: Option<NamedKey>,
+    key: &[u8],
+) -> &'a mut Shard {
     match locked {
         Locked::One(index, guard) => {
             // As above.
             debug_assert_eq!(*index, keyspace.shard_of(key), "the key's shard is locked");
             guard
         }
-        several => several_mut(several, keyspace.shard_of(key)),
+        several => {
+            let named = named.filter(|named| named.is(key));
+            several_mut(several, named.map_or_else(|| keyspace.shard_of(key), |named| named.shard))
+        }
     }
 }
 

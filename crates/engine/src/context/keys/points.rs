@@ -64,6 +64,33 @@ impl Keys<'_> {
         }
     }
 
+    /// Adds points to a series by `add`, and leaves the blocks that it fills to the thread that
+    /// compresses them, or compresses them if there is none. `None` if the key does not exist.
+    #[inline]
+    pub(crate) fn fill_series<R>(
+        &mut self,
+        key: &[u8],
+        add: impl FnOnce(&mut TimeSeries) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(series) = self.series_mut(key)? else { return Ok(None) };
+        let before = series.to_seal();
+        let result = add(series);
+        let filled = series.to_seal().saturating_sub(before);
+        if filled > 0 {
+            self.seal_filled(key, filled);
+        }
+        Ok(Some(result))
+    }
+
+    #[cold]
+    fn seal_filled(&mut self, key: &[u8], blocks: usize) {
+        if !self.keyspace.sealing().push(self.db(), key, blocks)
+            && let Ok(Some(series)) = self.series_mut(key)
+        {
+            series.seal();
+        }
+    }
+
     /// Returns a series to add points to, with one lookup; `None` if the key does not exist. The
     /// caller reports changes by [`Keys::changed`].
     #[inline]
@@ -71,8 +98,8 @@ impl Keys<'_> {
         let (clock, expired_until_ms) = (self.clock(), self.expired_until_ms);
         let db = self.db;
         // The fields apart: the series borrows the shard.
-        let Self { has_met_expired, locked, keyspace, .. } = self;
-        let shard = shard_mut_in(locked, keyspace, key);
+        let Self { has_met_expired, locked, keyspace, named, .. } = self;
+        let shard = shard_mut_in(locked, keyspace, *named, key);
         let Some(entry) = shard.database_mut(db).get_mut(hash(key), key) else { return Ok(None) };
         if entry.deadline().is_some_and(|at| at <= expired_until_ms) {
             has_met_expired.set(true);

@@ -19,7 +19,9 @@ use crate::persist::record::{Cursor, put_bytes, put_varint};
 use capture::SeriesCapture;
 use image::{decode_parts, encode_parts};
 use std::ops::ControlFlow;
-use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, Part, Series};
+use tidemark_series::{
+    AppendError, Appended, Direction, DuplicatePolicy, Part, SealedPiece, Series, Unsealed,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The points of a series.
@@ -89,6 +91,7 @@ impl TimeSeries {
     ///
     /// # Errors
     /// The point is too old, or the policy refuses it; nothing has changed then.
+    #[inline]
     pub(crate) fn append(
         &mut self,
         time: i64,
@@ -96,25 +99,39 @@ impl TimeSeries {
         policy: Option<DuplicatePolicy>,
     ) -> Result<Appended<f64>, AppendError> {
         let policy = self.policy_or(policy);
-        let SeriesState { definition, points, .. } = &mut *self.0;
-        let appended = points.append_with(time, value, policy)?;
-        if definition.is_compressed {
-            points.seal();
-        }
-        Ok(appended)
+        self.0.points.append_with(time, value, policy)
     }
 
     /// Adds points behind all others. Returns `false`, and changes nothing, if they are not, or if
     /// each must be looked at.
     pub(crate) fn extend(&mut self, times: &[i64], values: &[f64]) -> bool {
-        let SeriesState { definition, points, .. } = &mut *self.0;
-        if points.options().ignore.is_some() || points.extend(times, values).is_err() {
-            return false;
+        let points = &mut self.0.points;
+        points.options().ignore.is_none() && points.extend(times, values).is_ok()
+    }
+
+    /// Returns the number of full blocks that are to be compressed. The caller that fills one compresses
+    /// it by [`TimeSeries::seal`], or has a thread do so.
+    #[inline]
+    pub(crate) fn to_seal(&self) -> usize {
+        let SeriesState { definition, points, .. } = &*self.0;
+        if definition.is_compressed { points.open_pieces() } else { 0 }
+    }
+
+    /// Compresses full blocks.
+    pub(crate) fn seal(&mut self) {
+        if self.to_seal() > 0 {
+            self.0.points.seal();
         }
-        if definition.is_compressed {
-            points.seal();
-        }
-        true
+    }
+
+    /// Returns the points of a full block, to be compressed elsewhere. No allocation.
+    pub(crate) fn unsealed(&self) -> Option<Unsealed<f64>> {
+        if self.to_seal() > 0 { self.0.points.unsealed() } else { None }
+    }
+
+    /// Puts a compressed block in the place of its points, unless they have changed since.
+    pub(crate) fn put_sealed(&mut self, sealed: SealedPiece<f64>) {
+        self.0.points.put_sealed(sealed);
     }
 
     /// Returns whether [`TimeSeries::append`] would take a point; changes nothing.

@@ -109,8 +109,14 @@ impl Connection {
             let frame = &rest[end..];
             match self.parser.next(frame, limits) {
                 Ok(Some(consumed)) => {
-                    let name = self.parser.argument(0, frame);
-                    let Some(command) = dispatch::joining(&self.session, name, self.parser.len(), cx) else {
+                    let (name, len) = (self.parser.argument(0, frame), self.parser.len());
+                    // Mostly the same name again.
+                    let joining = if name == run.first()[0] && command.takes(len) {
+                        Some(command)
+                    } else {
+                        dispatch::joining(&self.session, name, len, cx)
+                    };
+                    let Some(command) = joining else {
                         // It is read again on its turn.
                         break;
                     };
