@@ -1,6 +1,7 @@
 //! Evaluation: answers the queries that a record may have changed, and emits.
 
 use crate::watch::budget::Spending;
+use crate::watch::difference::difference;
 use crate::watch::emission::Emission;
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
@@ -128,7 +129,8 @@ impl Engine {
             }
             self.registry().saving.before_change(query, state);
             let answer = SharedBytes::from(answer);
-            let before = state.shown().clone();
+            let changing = query.read.changing();
+            let before = changing.is_none().then(|| state.shown().clone());
             let replaced = std::mem::replace(&mut state.answer, answer.clone());
             let passed = match state.more.as_mut().and_then(|more| more.filtered.as_mut()) {
                 None => Some(answer),
@@ -139,7 +141,13 @@ impl Engine {
             };
             self.registry().count(state, replaced.heap_bytes());
             let number = state.emissions.count() + 1 + u64::from(is_planted(Fault::EmissionNumber));
-            let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
+            let change =
+                changing.and_then(|how| difference(&replaced, &state.answer, query.read.protocol, how));
+            let (answer, is_change) = match change {
+                Some(change) => (SharedBytes::from(&change[..]), true),
+                None => (passed?, false),
+            };
+            let emission = Emission { number, lsn, time_us, durable, before, is_change, answer };
             let bytes = state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {
                 state.listeners.notify(|listener| audience.notify(listener, query));
@@ -149,6 +157,27 @@ impl Engine {
         if let Some(bytes) = emitted {
             self.registry().retention.add(query, time_us, bytes);
         }
+    }
+}
+
+impl Engine {
+    /// Returns the latest emission of a query that emits changes, with the whole answer: for a
+    /// subscriber that does not get all changes before it. `None` if there was no emission, or the query
+    /// is dormant. Costs the read itself.
+    pub fn latest_whole(&self, query: &Query) -> Option<Emission> {
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
+        let (number, lsn, retained) = {
+            let state = query.lock();
+            let number = state.emissions.count();
+            if query.is_dormant() || number == 0 {
+                return None;
+            }
+            (number, state.emissions.last(), state.emissions.latest_after(number - 1).ok().flatten())
+        };
+        let answer = with_answer(&mut keys, query.read(), |answer| SharedBytes::from(answer));
+        // What is no longer retained was durable long ago, or waits like any other.
+        let (time_us, durable) = retained.map_or((0, true), |latest| (latest.time_us, latest.durable));
+        Some(Emission { number, lsn, time_us, durable, before: None, is_change: false, answer })
     }
 }
 

@@ -33,6 +33,7 @@ mod audience;
 mod budget;
 mod by_id;
 mod continuation;
+pub(crate) mod difference;
 mod dormancy;
 mod emission;
 mod evaluation;

@@ -65,6 +65,18 @@ impl Read {
         self.borrowed().into_iter()
     }
 
+    /// Returns whether emissions carry what has changed of the answer, instead of the answer. Those of a
+    /// read with operators carry the answer, because operators leave some out.
+    pub fn emits_changes(&self) -> bool {
+        self.changing().is_some()
+    }
+
+    /// Returns how the read is watched, if its emissions carry what has changed.
+    pub(super) fn changing(&self) -> Option<Watchable> {
+        let how = watchable(self.row()).filter(|how| how.emits_changes())?;
+        (self.operators().len() == 0).then_some(how)
+    }
+
     pub(crate) fn part(&self) -> Part {
         (self.row().part)(&self.borrowed())
     }

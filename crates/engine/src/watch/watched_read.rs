@@ -128,7 +128,8 @@ impl Query {
         Ok(latest)
     }
 
-    /// Returns what subscribers saw after `count` emissions; `None` if that is not retained.
+    /// Returns what subscribers saw after `count` emissions; `None` if that is not retained, or if it
+    /// follows from changes.
     pub fn shown_at(&self, count: u64) -> Option<SharedBytes> {
         let state = self.lock();
         if state.emissions.count() == count && !self.is_dormant() {
@@ -136,7 +137,7 @@ impl Query {
         }
         let mut next = Vec::new();
         state.emissions.after(count, 1, &mut next).ok()?;
-        next.pop().map(|next| next.before)
+        next.pop().and_then(|next| next.before)
     }
 
     /// Puts the query on the list of those that a command may have changed. Returns whether it was

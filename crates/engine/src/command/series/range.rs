@@ -296,6 +296,8 @@ impl Range {
         series: &TimeSeries,
     ) -> Result<Source, CommandError> {
         let open = if self.with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
+        // Where points have been dropped, the bucket would not be kept either.
+        let open = open.filter(|(time, _)| *time >= series.points().floor());
         match open {
             None => self.source_of(&View::new(series.points(), Vec::new())),
             Some((time, value)) => {
@@ -303,7 +305,7 @@ impl Range {
                 let mut points = series.points().clone();
                 points.set_options(Options::default());
                 let added = points.append_with(time, value, DuplicatePolicy::Last);
-                added.expect("nothing is too old for a series, and the last of two points is taken");
+                added.expect("what is behind the floor is not too old, and the last of two points is taken");
                 self.source_of(&View::new(&points, Vec::new()))
             }
         }
