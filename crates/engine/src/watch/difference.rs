@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::iter::Peekable;
 
 /// A row that came, changed or left: `None` if it left. The row is encoded.
-pub(crate) type RowChange<'a> = (i64, Option<&'a [u8]>);
+type RowChange<'a> = (i64, Option<&'a [u8]>);
 
 /// Returns what has changed. `None` if one of the answers has no rows, as an error has none, or if the
 /// answer after is shorter: then it is emitted itself.
@@ -37,35 +37,38 @@ pub(super) fn difference(before: &[u8], after: &[u8], protocol: Protocol, how: W
 }
 
 /// Writes rows that have changed, in the order of the answer.
-pub(crate) fn write_rows(reply: &mut Reply, changes: &[RowChange<'_>]) {
+fn write_rows(reply: &mut Reply, changes: &[RowChange<'_>]) {
     reply.array(changes.len());
     for (time, row) in changes {
         match row {
             Some(row) => reply.encoded(row),
-            None => {
-                reply.array(1);
-                reply.integer(*time);
-            }
+            None => write_gone_row(reply, *time),
         }
     }
 }
 
+/// Writes a row that has left.
+pub(crate) fn write_gone_row(reply: &mut Reply, time: i64) {
+    reply.array(1);
+    reply.integer(time);
+}
+
 /// Writes the head of a series of which rows have changed: the rows follow.
-pub(crate) fn write_changed_series(reply: &mut Reply, name: &[u8]) {
+fn write_changed_series(reply: &mut Reply, name: &[u8]) {
     reply.array(3);
     reply.encoded(name);
     reply.bulk(b"change");
 }
 
 /// Writes the head of a series of which everything is new: its parts follow.
-pub(crate) fn write_whole_series(reply: &mut Reply, name: &[u8], parts: usize) {
+fn write_whole_series(reply: &mut Reply, name: &[u8], parts: usize) {
     reply.array(2 + parts);
     reply.encoded(name);
     reply.bulk(b"whole");
 }
 
 /// Writes a series that has left the answer.
-pub(crate) fn write_gone_series(reply: &mut Reply, name: &[u8]) {
+fn write_gone_series(reply: &mut Reply, name: &[u8]) {
     reply.array(2);
     reply.encoded(name);
     reply.bulk(b"gone");

@@ -78,3 +78,4 @@ pub(crate) use registry::named::encode as encode_named;
 pub(crate) use registry::naming::{Acknowledging, NotAcknowledged};
 pub(crate) use registry::queries::Registry;
 pub(crate) use replay::scope::Scope;
+pub(crate) use watched_read::Cause;

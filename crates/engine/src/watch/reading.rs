@@ -1,6 +1,6 @@
 //! Properties of a read from the command table, and its answers.
 
-use crate::command::{self, Command, KeySpec, Run, parse};
+use crate::command::{self, Command, Followed, KeySpec, Run, Undo, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
@@ -14,6 +14,10 @@ use crate::watch::read::{Borrowed, Read, Words};
 use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Points before the changes of a record, by database and key.
+pub(super) type NotedPoints = BTreeMap<(u8, Box<[u8]>), Undo>;
 
 /// Makes an iteration return everything in one call.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -146,6 +150,36 @@ impl Read {
         if !replace_overlong(reply) {
             bring_into_order(reply.buffer_mut(), how);
         }
+    }
+
+    /// Runs `look` in the read's database, on the logged state. The caller has locked all shards within
+    /// its reach.
+    fn among<R>(&self, keys: &mut Keys<'_>, look: impl FnOnce(&Keys<'_>, &[&[u8]]) -> R) -> R {
+        let db = keys.db();
+        keys.select(self.db);
+        let result = keys.as_logged(|keys| look(keys, &self.borrowed()));
+        keys.select(db);
+        result
+    }
+
+    /// Begins to follow the rows of the read; `None` if they cannot be. O(rows). The caller has locked
+    /// all shards within its reach.
+    pub(super) fn begin_following(&self, keys: &mut Keys<'_>) -> Option<Box<Followed>> {
+        self.changing()?;
+        self.among(keys, |keys, args| Followed::begin(keys, args)).map(Box::new)
+    }
+
+    /// Follows a change of the points of its only key. Returns the rows that have changed; `None` if
+    /// none has. The caller has locked that key's shard.
+    pub(super) fn follow(
+        &self,
+        keys: &mut Keys<'_>,
+        followed: &mut Followed,
+        undo: &NotedPoints,
+    ) -> Option<Vec<u8>> {
+        let key = self.sole_key().expect("rows are followed of a read of one key");
+        let undo = undo.get(&(self.db, key.into()))?;
+        self.among(keys, |keys, _| followed.follow(keys, key, undo, self.protocol))
     }
 
     /// Appends the encoding used in the log and in snapshots.

@@ -30,6 +30,8 @@ pub(crate) enum Touched<'a> {
     Moves(&'a [Move]),
     /// Items of a list, or bytes of a string; the key as for `Elements`.
     Splice { of: Type, splice: Splice },
+    /// Points of a time series, as they were before: see [`crate::value::series::PointsBefore`].
+    Points(&'a [(i64, Option<f64>)]),
     /// What a compacted series would get if its open bucket were over: only reads with `LATEST` see it.
     OpenBucket,
 }

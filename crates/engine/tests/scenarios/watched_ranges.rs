@@ -443,3 +443,65 @@ fn clients_that_apply_changes_have_what_a_read_answers_and_a_replay_emits_the_sa
         }
     }
 }
+
+/// Ranges of one series that has blocks, late points and a retention: their rows are followed, so nearly
+/// all emissions are changes.
+#[test]
+fn rows_are_followed_through_blocks_late_points_and_retention() {
+    const OPTIONS: [&str; 12] = [
+        "",
+        " COUNT 1",
+        " COUNT 7",
+        " COUNT 100",
+        " FILTER_BY_VALUE 2 5",
+        " COUNT 5 FILTER_BY_VALUE 3 4",
+        " AGGREGATION avg,count 100",
+        " COUNT 3 AGGREGATION min,max 50",
+        " ALIGN 7 AGGREGATION std.p,sum,last 64 BUCKETTIMESTAMP end",
+        " COUNT 2 FILTER_BY_VALUE 2 4 AGGREGATION quantile:0.9,countNaN 30",
+        " AGGREGATION range,first 1000 BUCKETTIMESTAMP mid",
+        " COUNT 4 FILTER_BY_TS 100 900 901 902 1500 2000 2001 3000",
+    ];
+    for seed in 0..6 {
+        let mut random = Random::new(1000 + seed);
+        let engine = engine();
+        let client = Client::new(&engine);
+        client.run("TS.CREATE k DUPLICATE_POLICY LAST");
+        (0..1500).for_each(|at| drop(client.run(&format!("TS.ADD k {} {}", 2 * at, at % 7))));
+        let mut folding: Vec<Folding> = Vec::new();
+        for options in OPTIONS {
+            for (rev, from, to) in
+                [("", "-", "+"), ("REV", "-", "+"), ("", "500", "2600"), ("REV", "450", "2999")]
+            {
+                let line = format!("TS.{rev}RANGE k {from} {to}{options}");
+                folding.extend(Folding::begin(&engine, &line, Protocol::Resp3));
+            }
+        }
+        let mut newest = 2998;
+        for step in 0..60 {
+            let (at, value) = (random.below(newest), random.pick(&["1", "3.5", "4", "NaN", "-0"]));
+            let line = match random.below(12) {
+                0..=3 => {
+                    newest += 1 + random.below(40);
+                    format!("TS.ADD k {newest} {value}")
+                }
+                4..=6 => format!("TS.ADD k {at} {value}"),
+                7 => format!("TS.MADD k {at} 2 k {} 3 k {newest} 4 k {} 1", at + 1, newest + 2),
+                8 => format!("TS.DEL k {at} {}", at + random.below(120)),
+                9 => format!("TS.DEL k {} {newest}", newest - random.below(30)),
+                10 if step == 40 => "TS.ALTER k RETENTION 2500".to_owned(),
+                _ => format!("TS.INCRBY k 1 TIMESTAMP {}", newest + 3),
+            };
+            newest += if line.contains("MADD") { 2 } else { 3 * u64::from(line.contains("INCRBY")) };
+            client.run(&line);
+            folding
+                .iter_mut()
+                .for_each(|one| one.follow(&engine, &format!("seed {seed}, step {step}: {line}")));
+        }
+        for one in &folding {
+            let emitted = emitted(&one.subscribed);
+            let answers = emitted.iter().filter(|(is_change, _)| !is_change).count();
+            assert!(answers <= 2, "{}: {answers} of {} emissions are answers", one.line, emitted.len());
+        }
+    }
+}

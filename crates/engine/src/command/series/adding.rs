@@ -10,6 +10,7 @@ use crate::command::parse::{self, canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::persist::points::PointsRun;
+use crate::value::series::PointsBefore;
 use crate::value::{Definition, TimeSeries};
 use tidemark_series::{Appended, DuplicatePolicy};
 
@@ -36,20 +37,21 @@ fn append(
 ) -> Result<Option<i64>, CommandError> {
     let NewPoint { time, value, policy } = point;
     let now_us = keys.now_us();
+    let mut before = keys.points_before(key);
     let Some(series) = keys.series_mut(key)? else { return Ok(None) };
     let time = time.in_unit(series.definition().unit, now_us);
     let has_rules = series.has_rules();
     let appended = if has_rules {
         compaction::append(keys, key, (time, value), policy, Some(event))?
     } else {
-        series.append(time, value, policy)
+        series.append_noting(time, value, policy, &mut before)
     };
     if let Appended::Ignored(last) = appended.map_err(errors::refused)? {
         return Ok(Some(last));
     }
     keys.note_point(key, policy, time, value);
     if !has_rules {
-        keys.changed(key, event);
+        keys.changed_in(key, event, || before.touched());
     }
     Ok(Some(time))
 }
@@ -61,6 +63,7 @@ fn append_each(
     key: &[u8],
     points: impl Iterator<Item = (i64, f64)>,
     policy: Option<DuplicatePolicy>,
+    before: &mut PointsBefore,
     mut added: impl FnMut(&mut Keys<'_>, i64, f64),
 ) -> Result<(), CommandError> {
     for (time, value) in points {
@@ -68,7 +71,7 @@ fn append_each(
         let appended = if series.has_rules() {
             compaction::append(keys, key, (time, value), policy, None)?
         } else {
-            series.append(time, value, policy)
+            series.append_noting(time, value, policy, before)
         };
         if !matches!(appended.map_err(errors::refused)?, Appended::Ignored(_)) {
             added(keys, time, value);
@@ -89,10 +92,11 @@ fn extend(
     values: &[f64],
     policy: Option<DuplicatePolicy>,
 ) -> Result<usize, CommandError> {
+    let mut before = keys.points_before(key);
     let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
-    if !series.has_rules() && series.extend(times, values) {
+    if !series.has_rules() && series.extend_noting(times, values, &mut before) {
         keys.note_points(key, policy, times, values);
-        keys.changed(key, ADDED);
+        keys.changed_in(key, ADDED, || before.touched());
         return Ok(times.len());
     }
     for (at, (time, value)) in times.iter().zip(values).enumerate() {
@@ -100,13 +104,13 @@ fn extend(
     }
     let mut added = 0;
     let points = times.iter().copied().zip(values.iter().copied());
-    let appended = append_each(keys, key, points, policy, |keys, time, value| {
+    let appended = append_each(keys, key, points, policy, &mut before, |keys, time, value| {
         added += 1;
         keys.note_point(key, policy, time, value);
     });
     appended.expect("points that were checked are taken");
     if added > 0 {
-        keys.changed(key, ADDED);
+        keys.changed_in(key, ADDED, || before.touched());
     }
     Ok(added)
 }
@@ -144,12 +148,13 @@ pub(crate) fn replay(keys: &mut Keys<'_>, run: PointsRun<'_>) -> Result<(), Comm
         let point = NewPoint { time: GivenTime::At(*time), value: *value, policy };
         return append(keys, key, point, ADDED)?.map(|_| ()).ok_or(errors::NO_SERIES);
     }
+    let mut before = keys.points_before(key);
     let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
-    if series.has_rules() || !series.extend(times, values) {
+    if series.has_rules() || !series.extend_noting(times, values, &mut before) {
         let points = times.iter().copied().zip(values.iter().copied());
-        append_each(keys, key, points, policy, |_, _, _| ())?;
+        append_each(keys, key, points, policy, &mut before, |_, _, _| ())?;
     }
-    keys.changed(key, ADDED);
+    keys.changed_in(key, ADDED, || before.touched());
     Ok(())
 }
 

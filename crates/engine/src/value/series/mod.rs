@@ -7,10 +7,12 @@ mod duration;
 mod in_parts;
 mod labels;
 mod rules;
+mod undo;
 
 pub(crate) use definition::{Definition, POLICIES, Unit};
 pub(crate) use labels::Labels;
 pub(crate) use rules::{Relations, Rule};
+pub(crate) use undo::PointsBefore;
 
 use super::{InParts, Value};
 use crate::persist::record::{Cursor, put_bytes, put_varint};

@@ -1,5 +1,9 @@
 //! The options of reads of ranges, and reading one series by them.
 
+mod following;
+
+pub(crate) use following::{Followed, Undo};
+
 use super::adding::bound;
 use super::clock::Clock;
 use super::compaction;
@@ -415,11 +419,7 @@ impl Range {
         };
         // The last buckets are known only after all before them.
         let wanted = if reverse { usize::MAX } else { self.count() };
-        let offset = match aggregated.stamp {
-            Stamp::Start => 0,
-            Stamp::Middle => aggregated.duration / 2,
-            Stamp::End => aggregated.duration,
-        };
+        let offset = aggregated.offset();
         let mut is_too_long = false;
         let mut windows = Windows::new(&window, |start: i64, results: &[f64]| {
             is_too_long = rows.values.len() >= VALUES_MAX;
