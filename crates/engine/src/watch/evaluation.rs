@@ -171,9 +171,10 @@ impl Engine {
         let mut state = query.lock();
         self.registry().saving.before_change(query, &state);
         let content = match (points, state.followed_mut()) {
-            (Some(points), Some(followed)) => {
-                query.read.follow(keys, followed, points).map(|rows| (SharedBytes::from(&rows[..]), true))
-            }
+            (Some(points), Some(followed)) => query
+                .read
+                .follow(keys, followed.as_mut(), points)
+                .map(|rows| (SharedBytes::from(&rows[..]), true)),
             _ => {
                 drop(state);
                 let present = answered(keys, &query.read);
@@ -193,7 +194,7 @@ impl Engine {
     /// that is a change; `None` if the answer is the same.
     fn replace(&self, query: &Query, state: &mut State, present: Answered) -> Option<(SharedBytes, bool)> {
         let is_same = match (state.followed(), present.followed.as_deref()) {
-            (Some(before), Some(after)) => before.is_same(after),
+            (Some(before), Some(after)) => before.digest() == after.digest(),
             (None, None) => *state.answer == *present.answer,
             _ => false,
         };

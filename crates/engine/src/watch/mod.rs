@@ -38,6 +38,7 @@ mod dormancy;
 mod emission;
 mod evaluation;
 mod filter;
+pub(crate) mod following;
 mod guarantee;
 mod index;
 pub(crate) mod interest;

@@ -1,18 +1,22 @@
 //! Properties of a read from the command table, and its answers.
 
-use crate::command::{self, Command, Followed, KeySpec, Run, Undo, parse};
+use crate::command::{self, Command, Followed, KeySpec, Run, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
 use crate::persist::record::{self, Cursor, LoggedCommand};
+use crate::value::series::Points;
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
+use crate::watch::following::{Following, Undo};
 use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
 use crate::watch::part::Part;
 use crate::watch::reach::Reach;
 use crate::watch::read::{Borrowed, Read, Words};
+use crate::watch::state::{Answered, FOLLOWED};
 use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
+use crate::wire::shared_bytes::SharedBytes;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -164,9 +168,11 @@ impl Read {
 
     /// Begins to follow the rows of the read; `None` if they cannot be. O(rows). The caller has locked
     /// all shards within its reach.
-    pub(super) fn begin_following(&self, keys: &mut Keys<'_>) -> Option<Box<Followed>> {
+    pub(super) fn begin_following(&self, keys: &mut Keys<'_>) -> Option<Box<dyn Following>> {
         self.changing()?;
-        self.among(keys, |keys, args| Followed::begin(keys, args)).map(Box::new)
+        let key = self.sole_key()?;
+        let begin = |keys: &Keys<'_>, args: &[&[u8]]| Followed::begin(points_of(keys, key)?, args);
+        Some(Box::new(self.among(keys, begin)?))
     }
 
     /// Follows a change of the points of its only key. Returns the rows that have changed; `None` if
@@ -174,12 +180,24 @@ impl Read {
     pub(super) fn follow(
         &self,
         keys: &mut Keys<'_>,
-        followed: &mut Followed,
-        undo: &NotedPoints,
+        followed: &mut dyn Following,
+        noted: &NotedPoints,
     ) -> Option<Vec<u8>> {
         let key = self.sole_key().expect("rows are followed of a read of one key");
-        let undo = undo.get(&(self.db, key.into()))?;
-        self.among(keys, |keys, _| followed.follow(keys, key, undo, self.protocol))
+        let undo = noted.get(&(self.db, key.into()))?;
+        self.among(keys, |keys, _| {
+            let points = points_of(keys, key).expect("a key whose points have changed has a series");
+            followed.follow(points, undo, self.protocol)
+        })
+    }
+
+    /// Decodes what a snapshot keeps of its answer; `None` if it is not valid.
+    pub(super) fn decode_answered(&self, kept: &[u8]) -> Option<Answered> {
+        let [FOLLOWED, followed @ ..] = kept else {
+            return Some(Answered { answer: SharedBytes::from(kept), followed: None });
+        };
+        let followed = Followed::decode(&self.borrowed(), &mut Cursor::new(followed))?;
+        Some(Answered { answer: SharedBytes::default(), followed: Some(Box::new(followed)) })
     }
 
     /// Appends the encoding used in the log and in snapshots.
@@ -231,6 +249,12 @@ impl Read {
         let pair = options.chunks_exact(2).find(|pair| parse::is(pair[0], name))?;
         Some(pair[1])
     }
+}
+
+/// Returns the points of the series that a key has; `None` if it has none, or a lens.
+fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k Points> {
+    let seen = keys.see(key).ok()??;
+    seen.view.is_plain().then(|| seen.series.points())
 }
 
 /// Returns the position of the pattern that key names must match, in a read's canonical form.

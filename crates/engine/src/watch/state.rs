@@ -1,12 +1,11 @@
 //! Mutable state of a watched read: its latest answer, emissions and listeners.
 
-use crate::command::Followed;
 use crate::persist::record::Cursor;
 use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
+use crate::watch::following::Following;
 use crate::watch::index::key_list::Listing;
 use crate::watch::listeners::Listeners;
-use crate::watch::read::Read;
 use crate::wire::shared_bytes::SharedBytes;
 
 /// Mutable state of a query. Emissions are added under the locks of all shards that the query
@@ -27,7 +26,7 @@ pub(super) struct More {
     /// The filter at work and its latest output, if the read has a filter.
     pub(super) filtered: Option<Box<Filtered>>,
     /// The rows of the latest answer, if they are followed.
-    pub(super) followed: Option<Box<Followed>>,
+    pub(super) followed: Option<Box<dyn Following>>,
     /// The listed keys, if the read lists keys.
     pub(super) listing: Option<Box<Listing>>,
     /// Number of named subscriptions.
@@ -40,13 +39,13 @@ pub(super) struct More {
 #[derive(Default)]
 pub(super) struct Answered {
     pub(super) answer: SharedBytes,
-    pub(super) followed: Option<Box<Followed>>,
+    pub(super) followed: Option<Box<dyn Following>>,
 }
 
 /// First byte of what is kept of an answer whose rows are followed. No answer begins with it.
-const FOLLOWED: u8 = 0;
+pub(super) const FOLLOWED: u8 = 0;
 
-fn kept_of(followed: &Followed) -> SharedBytes {
+fn kept_of(followed: &dyn Following) -> SharedBytes {
     let mut bytes = vec![FOLLOWED];
     followed.encode(&mut bytes);
     SharedBytes::from(&bytes[..])
@@ -56,15 +55,6 @@ impl Answered {
     /// Returns what a snapshot keeps of it.
     pub(super) fn kept(&self) -> SharedBytes {
         self.followed.as_deref().map_or_else(|| self.answer.clone(), kept_of)
-    }
-
-    /// Decodes what a snapshot keeps of a read's answer; `None` if it is not valid.
-    pub(super) fn decode(read: &Read, kept: &[u8]) -> Option<Self> {
-        let [FOLLOWED, followed @ ..] = kept else {
-            return Some(Self { answer: SharedBytes::from(kept), followed: None });
-        };
-        let followed = Followed::decode(&read.borrowed(), &mut Cursor::new(followed))?;
-        Some(Self { answer: SharedBytes::default(), followed: Some(Box::new(followed)) })
     }
 }
 
@@ -95,12 +85,12 @@ impl State {
         self.more.as_mut()?.listing.as_deref_mut()
     }
 
-    pub(super) fn followed(&self) -> Option<&Followed> {
+    pub(super) fn followed(&self) -> Option<&dyn Following> {
         self.more.as_ref()?.followed.as_deref()
     }
 
-    pub(super) fn followed_mut(&mut self) -> Option<&mut Followed> {
-        self.more.as_mut()?.followed.as_deref_mut()
+    pub(super) fn followed_mut(&mut self) -> Option<&mut Box<dyn Following>> {
+        self.more.as_mut()?.followed.as_mut()
     }
 
     /// Keeps the latest answer.
@@ -112,7 +102,7 @@ impl State {
         }
     }
 
-    /// Returns what a snapshot keeps of the latest answer: see [`Answered::decode`].
+    /// Returns what a snapshot keeps of the latest answer: see [`Answered::kept`].
     pub(super) fn kept(&self) -> SharedBytes {
         self.followed().map_or_else(|| self.answer.clone(), kept_of)
     }

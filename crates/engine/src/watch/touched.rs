@@ -9,6 +9,7 @@
 //! answer. Nothing is collected unless a query reads keys of the shard.
 
 use crate::value::Type;
+use crate::value::series::PointsBefore;
 
 /// Most elements that queries are checked against one by one. More may cost more than an
 /// evaluation.
@@ -54,6 +55,14 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Touched<'a> {
+    /// Points of a series, if they were recorded.
+    pub(crate) fn points(before: &'a PointsBefore) -> Self {
+        match before {
+            PointsBefore::Unknown => Self::Everything,
+            PointsBefore::Known(points) => Self::Points(points),
+        }
+    }
+
     /// Elements of a type, all of them added or removed.
     #[inline]
     pub(crate) fn names(of: Type, names: &'a [&'a [u8]]) -> Self {

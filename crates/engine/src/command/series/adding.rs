@@ -12,6 +12,7 @@ use crate::error::CommandError;
 use crate::persist::points::PointsRun;
 use crate::value::series::PointsBefore;
 use crate::value::{Definition, TimeSeries};
+use crate::watch::touched::Touched;
 use tidemark_series::{Appended, DuplicatePolicy};
 
 /// Event of points that are added.
@@ -51,7 +52,7 @@ fn append(
     }
     keys.note_point(key, policy, time, value);
     if !has_rules {
-        keys.changed_in(key, event, || before.touched());
+        keys.changed_in(key, event, || Touched::points(&before));
     }
     Ok(Some(time))
 }
@@ -96,7 +97,7 @@ fn extend(
     let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
     if !series.has_rules() && series.extend_noting(times, values, &mut before) {
         keys.note_points(key, policy, times, values);
-        keys.changed_in(key, ADDED, || before.touched());
+        keys.changed_in(key, ADDED, || Touched::points(&before));
         return Ok(times.len());
     }
     for (at, (time, value)) in times.iter().zip(values).enumerate() {
@@ -110,7 +111,7 @@ fn extend(
     });
     appended.expect("points that were checked are taken");
     if added > 0 {
-        keys.changed_in(key, ADDED, || before.touched());
+        keys.changed_in(key, ADDED, || Touched::points(&before));
     }
     Ok(added)
 }
@@ -154,7 +155,7 @@ pub(crate) fn replay(keys: &mut Keys<'_>, run: PointsRun<'_>) -> Result<(), Comm
         let points = times.iter().copied().zip(values.iter().copied());
         append_each(keys, key, points, policy, &mut before, |_, _, _| ())?;
     }
-    keys.changed_in(key, ADDED, || before.touched());
+    keys.changed_in(key, ADDED, || Touched::points(&before));
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use crate::context::Keys;
 use crate::error::CommandError;
 use crate::value::series::PointsBefore;
 use crate::value::{Rule, TimeSeries};
+use crate::watch::touched::Touched;
 use std::collections::BTreeSet;
 use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy};
 
@@ -141,8 +142,8 @@ pub(super) fn open_bucket(keys: &Keys<'_>, key: &[u8], destination: &TimeSeries)
 
 fn report(keys: &mut Keys<'_>, key: &[u8], event: Option<&'static str>, before: &PointsBefore) {
     match event {
-        Some(event) => keys.changed_in(key, event, || before.touched()),
-        None => keys.changed_unannounced(key, || before.touched()),
+        Some(event) => keys.changed_in(key, event, || Touched::points(before)),
+        None => keys.changed_unannounced(key, || Touched::points(before)),
     }
 }
 

@@ -25,4 +25,4 @@ mod several;
 mod waiting;
 
 pub(crate) use adding::replay as replay_points;
-pub(crate) use range::{Followed, Undo};
+pub(crate) use range::Followed;

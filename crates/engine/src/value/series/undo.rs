@@ -1,7 +1,6 @@
 //! What a change of a series' points has replaced.
 
 use super::TimeSeries;
-use crate::watch::touched::Touched;
 use std::ops::{ControlFlow, RangeInclusive};
 use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy};
 
@@ -21,14 +20,6 @@ impl PointsBefore {
     /// Returns an empty record.
     pub(crate) fn none(are_wanted: bool) -> Self {
         if are_wanted { Self::Known(Vec::new()) } else { Self::Unknown }
-    }
-
-    /// Returns what the change has touched.
-    pub(crate) fn touched(&self) -> Touched<'_> {
-        match self {
-            Self::Unknown => Touched::Everything,
-            Self::Known(points) => Touched::Points(points),
-        }
     }
 
     /// Notes that a series is about to change. The first point may have created it, so it is more than a

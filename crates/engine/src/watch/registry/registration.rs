@@ -210,7 +210,7 @@ fn read_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
     if is_dormant {
         return Some(Kept { id, count, last, read, answers: None });
     }
-    let answer = Answered::decode(&read, bytes.bytes()?)?;
+    let answer = read.decode_answered(bytes.bytes()?)?;
     let filtered = match Filtering::new(&read.filter(), read.protocol()) {
         None => None,
         Some(filtering) => Some(Filtered::decode(filtering, bytes)?),

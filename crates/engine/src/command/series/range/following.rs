@@ -12,11 +12,11 @@
 use super::{Aggregated, Range, Stamp};
 use crate::command::series::clock::Clock;
 use crate::command::series::points::reply_row;
-use crate::context::Keys;
 use crate::persist::record::Cursor;
 use crate::value::Unit;
 use crate::value::series::Points;
 use crate::watch::difference::write_gone_row;
+use crate::watch::following::{Following, Undo};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -29,9 +29,6 @@ type Row = SmallVec<[f64; 2]>;
 
 /// Rows by their positions: before and after a change, as far as they are answered.
 type Changed = BTreeMap<i64, (Option<Row>, Option<Row>)>;
-
-/// Points before a change, by their times: see [`crate::value::series::PointsBefore`].
-pub(crate) type Undo = BTreeMap<i64, Option<f64>>;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -68,79 +65,8 @@ fn parse(args: &[&[u8]]) -> Option<(Range, bool)> {
     (!is_hard).then_some((range, newest_first))
 }
 
-/// Returns the points of the series that a read is of; `None` if it is of something else.
-fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k Points> {
-    let seen = keys.see(key).ok()??;
-    seen.view.is_plain().then(|| seen.series.points())
-}
-
-impl Followed {
-    /// Begins to follow a read: `None` if it cannot be, because of its options or because its key has
-    /// no series. O(points in the range).
-    pub(crate) fn begin(keys: &Keys<'_>, args: &[&[u8]]) -> Option<Self> {
-        let (range, newest_first) = parse(args)?;
-        let points = points_of(keys, args[1])?;
-        let mut followed = Self { range, newest_first, rows: 0, edge: None, digest: 0, last: None };
-        let (mut rows, mut edge, mut digest) = (0, None, 0_u128);
-        followed.range.for_each_row(points, followed.onwards(), |at, row| {
-            digest = digest.wrapping_add(followed.digest_of(at, row));
-            rows += 1;
-            if rows < followed.range.count() {
-                return ControlFlow::Continue(());
-            }
-            edge = Some(at);
-            ControlFlow::Break(())
-        });
-        (followed.rows, followed.edge, followed.digest) = (rows as u64, edge, digest);
-        Some(followed)
-    }
-
-    /// Whether both stand for the same answer.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (self.rows, self.digest) == (other.rows, other.digest)
-    }
-
-    /// Returns the memory that it uses, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
-        size_of::<Self>() + times
-    }
-
-    /// Appends what a snapshot keeps of it.
-    ///
-    /// ```text
-    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
-    /// ```
-    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(&self.rows.to_le_bytes());
-        into.extend_from_slice(&self.digest.to_le_bytes());
-        into.push(u8::from(self.edge.is_some()));
-        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
-    }
-
-    /// Decodes that form, of a read with these arguments; `None` if it is not valid.
-    pub(crate) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
-        let (range, newest_first) = parse(args)?;
-        let rows = bytes.u64()?;
-        let digest = u128::from(bytes.u64()?) | u128::from(bytes.u64()?) << 64;
-        let (has_edge, edge) = (bytes.u8()?, bytes.u64()?.cast_signed());
-        let edge = (has_edge != 0).then_some(edge);
-        bytes.is_empty().then_some(Self { range, newest_first, rows, edge, digest, last: None })
-    }
-
-    /// Follows a change of points of a series, which has been made. Returns the rows that have changed,
-    /// encoded; `None` if none has. O(rows that have changed).
-    ///
-    /// # Panics
-    /// The key has no series any more: that is no change of points.
-    pub(crate) fn follow(
-        &mut self,
-        keys: &Keys<'_>,
-        key: &[u8],
-        undo: &Undo,
-        protocol: Protocol,
-    ) -> Option<Vec<u8>> {
-        let points = points_of(keys, key).expect("a key whose points have changed has a series");
+impl Following for Followed {
+    fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>> {
         let mut changed = self.touched(points, undo);
         self.settle_count(points, &mut changed);
         changed.retain(|_, (before, after)| !are_equal(before.as_ref(), after.as_ref()));
@@ -163,6 +89,56 @@ impl Followed {
             changed.iter().for_each(&mut write);
         }
         Some(reply.take())
+    }
+
+    fn digest(&self) -> (u64, u128) {
+        (self.rows, self.digest)
+    }
+
+    fn bytes(&self) -> usize {
+        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
+        size_of::<Self>() + times
+    }
+
+    /// ```text
+    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
+    /// ```
+    fn encode(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.rows.to_le_bytes());
+        into.extend_from_slice(&self.digest.to_le_bytes());
+        into.push(u8::from(self.edge.is_some()));
+        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
+    }
+}
+
+impl Followed {
+    /// Begins to follow a read of a series with these points: `None` if its options forbid that.
+    /// O(points in the range).
+    pub(crate) fn begin(points: &Points, args: &[&[u8]]) -> Option<Self> {
+        let (range, newest_first) = parse(args)?;
+        let mut followed = Self { range, newest_first, rows: 0, edge: None, digest: 0, last: None };
+        let (mut rows, mut edge, mut digest) = (0, None, 0_u128);
+        followed.range.for_each_row(points, followed.onwards(), |at, row| {
+            digest = digest.wrapping_add(followed.digest_of(at, row));
+            rows += 1;
+            if rows < followed.range.count() {
+                return ControlFlow::Continue(());
+            }
+            edge = Some(at);
+            ControlFlow::Break(())
+        });
+        (followed.rows, followed.edge, followed.digest) = (rows as u64, edge, digest);
+        Some(followed)
+    }
+
+    /// Decodes what a snapshot keeps of it, of a read with these arguments; `None` if it is not valid.
+    pub(crate) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
+        let (range, newest_first) = parse(args)?;
+        let rows = bytes.u64()?;
+        let digest = u128::from(bytes.u64()?) | u128::from(bytes.u64()?) << 64;
+        let (has_edge, edge) = (bytes.u8()?, bytes.u64()?.cast_signed());
+        let edge = (has_edge != 0).then_some(edge);
+        bytes.is_empty().then_some(Self { range, newest_first, rows, edge, digest, last: None })
     }
 
     /// Returns the rows that a change of points concerns, before and after it: of the rows before, those

@@ -2,7 +2,7 @@
 
 mod following;
 
-pub(crate) use following::{Followed, Undo};
+pub(crate) use following::Followed;
 
 use super::adding::bound;
 use super::clock::Clock;
