@@ -10,14 +10,19 @@ use tidemark_engine::watch::{Emission, Filter, Read, Subscribed};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::Lsn;
 
+/// Rows by time.
+type Rows = BTreeMap<i64, Vec<u8>>;
+
+/// All of a series but its rows, and its rows.
+type Series = (Vec<Vec<u8>>, Rows);
+
 /// An answer as a client keeps it.
 #[derive(Debug, Clone)]
 enum Folded {
     /// An error.
     Other(Vec<u8>),
-    Rows(BTreeMap<i64, Vec<u8>>),
-    /// By name: all but the rows, and the rows.
-    Series(BTreeMap<Vec<u8>, (Vec<Vec<u8>>, BTreeMap<i64, Vec<u8>>)>),
+    Rows(Rows),
+    Series(BTreeMap<Vec<u8>, Series>),
 }
 
 /// A client that watches a range.
@@ -50,7 +55,7 @@ fn bulk(content: &[u8]) -> Vec<u8> {
 }
 
 /// Applies rows: one that is only a time has left.
-fn apply_rows(rows: &mut BTreeMap<i64, Vec<u8>>, change: &[u8]) {
+fn apply_rows(rows: &mut Rows, change: &[u8]) {
     for row in slices(change) {
         let elements = slices(row);
         let time = integer(elements[0]);
@@ -110,7 +115,7 @@ impl Folded {
     /// Returns the answer that it stands for.
     fn bytes(&self, protocol: Protocol, newest_first: bool) -> Vec<u8> {
         let mut reply = Reply::new(protocol);
-        let write_rows = |reply: &mut Reply, rows: &BTreeMap<i64, Vec<u8>>| {
+        let write_rows = |reply: &mut Reply, rows: &Rows| {
             reply.array(rows.len());
             if newest_first {
                 rows.values().rev().for_each(|row| reply.encoded(row));
@@ -146,7 +151,7 @@ impl Folded {
     }
 }
 
-fn whole(parts: &[&[u8]]) -> (Vec<Vec<u8>>, BTreeMap<i64, Vec<u8>>) {
+fn whole(parts: &[&[u8]]) -> Series {
     let (last, head) = parts.split_last().expect("rows");
     let mut rows = BTreeMap::new();
     apply_rows(&mut rows, last);
@@ -292,23 +297,23 @@ fn a_subscriber_that_leaves_out_changes_gets_the_answer() {
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Options of a range.
-fn options(random: &mut Random, is_reversed: bool) -> String {
-    let mut options = String::new();
+fn options(random: &mut Random) -> String {
+    let mut options: Vec<String> = Vec::new();
     if random.once_in(3) {
-        options += &format!(" COUNT {}", 1 + random.below(6));
+        options.push(format!(" COUNT {}", 1 + random.below(6)));
     }
     if random.once_in(5) {
-        options += " FILTER_BY_VALUE 2 7";
+        options.push(" FILTER_BY_VALUE 2 7".to_owned());
     }
     if random.once_in(8) {
-        options += " FILTER_BY_TS 3 17 20 44 61";
+        options.push(" FILTER_BY_TS 3 17 20 44 61".to_owned());
     }
     if random.once_in(6) {
-        options += " LATEST";
+        options.push(" LATEST".to_owned());
     }
     if random.once_in(2) {
         if random.once_in(3) {
-            options += random.pick(&[" ALIGN 3", " ALIGN 7"]);
+            options.push(random.pick(&[" ALIGN 3", " ALIGN 7"]).to_owned());
         }
         let aggregators = random.pick(&[
             "avg",
@@ -322,18 +327,19 @@ fn options(random: &mut Random, is_reversed: bool) -> String {
             "range",
             "last",
         ]);
-        options += &format!(" AGGREGATION {aggregators} {}", random.pick(&["1", "5", "10", "40"]));
-        options += random.pick(&["", "", " BUCKETTIMESTAMP end", " BUCKETTIMESTAMP mid", " EMPTY"]);
+        options.push(format!(" AGGREGATION {aggregators} {}", random.pick(&["1", "5", "10", "40"])));
+        options.push(
+            random.pick(&["", "", " BUCKETTIMESTAMP end", " BUCKETTIMESTAMP mid", " EMPTY"]).to_owned(),
+        );
     }
-    let _ = is_reversed;
-    options
+    options.concat()
 }
 
 fn random_read(random: &mut Random) -> String {
     let is_reversed = random.once_in(2);
     let from = random.pick(&["-", "-", "0", "15", "33"]);
     let to = random.pick(&["+", "+", "40", "77"]);
-    let options = options(random, is_reversed);
+    let options = options(random);
     let rev = if is_reversed { "REV" } else { "" };
     match random.below(5) {
         0 | 1 => {
