@@ -3,9 +3,11 @@
 //! Each row is the median and the range of several rounds over all keys, in nanoseconds per
 //! command. The commands run with parsed arguments. The log is in memory, and its thread runs in
 //! parallel. The figures exclude the cost of the socket and the protocol. With `--instructions`,
-//! the program counts the instructions of a few commands instead.
+//! the program counts the instructions of a few commands instead; with `--windows`, it measures what
+//! watched windows of time series cost.
 
 mod instructions;
+mod windows;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,6 +28,10 @@ fn main() -> ExitCode {
     let number = words.iter().find_map(|word| word.parse().ok());
     let done = match words[..] {
         ["--instructions", ..] => instructions::print(number),
+        ["--windows"] => {
+            windows::print();
+            Ok(())
+        }
         ["--repeat", name, ..] => instructions::repeat(&new_engine(), name, number.unwrap_or(0)),
         _ => {
             measure_all(&new_engine(), number.unwrap_or(1_000_000));

@@ -40,6 +40,10 @@ pub(crate) enum Answer {
     Unordered(usize),
     /// An iteration with a cursor, in groups of this many items.
     Iterated(usize),
+    /// Rows of a range of time, the newest first or the oldest: see [`crate::watch::Watchable`].
+    Rows { newest_first: bool },
+    /// Rows of several series, by their names.
+    RowsOfSeveral { newest_first: bool },
 }
 
 /// Where a command writes beyond the end of a string, which then grows by more than the arguments.

@@ -183,7 +183,7 @@ mod tests {
                             .into_iter()
                             .filter_map(|noted| match noted {
                                 Noted::Key(changed) => Some((changed.key.to_vec(), changed.readers.to_vec())),
-                                Noted::Query(_) | Noted::Everything => None,
+                                Noted::Query(_) | Noted::Points { .. } | Noted::Everything => None,
                             })
                             .collect();
                         let expected = model.remove(&name(key)).map(|readers| (name(key), readers.into_iter().collect()));

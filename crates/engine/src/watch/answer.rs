@@ -8,7 +8,7 @@ use crate::wire::encoded;
 /// O(n log n) for n elements. Errors are left unchanged.
 pub(super) fn bring_into_order(answer: &mut [u8], how: Watchable) {
     match how {
-        Watchable::Ordered => {}
+        Watchable::Ordered | Watchable::Rows { .. } | Watchable::RowsOfSeveral { .. } => {}
         Watchable::Unordered(together) => sort(answer, 0, together),
         Watchable::Iterated(together) => {
             // An array of two: the next cursor, and the elements.
@@ -39,7 +39,7 @@ fn sort(answer: &mut [u8], start: usize, together: usize) {
 /// Returns the sort key of a group: its first element; for a string, its bytes alone. The length
 /// before them must not count, nor the CRLF after them, which is greater than some bytes that may
 /// continue a longer string.
-fn content(unit: &[u8]) -> &[u8] {
+pub(super) fn content(unit: &[u8]) -> &[u8] {
     if unit.first() != Some(&b'$') {
         return unit;
     }

@@ -41,10 +41,10 @@ impl Continuation {
 }
 
 impl State {
-    /// Returns where the query continues from this state, and its answer.
+    /// Returns where the query continues from this state, and what it keeps of its answer.
     pub(super) fn continuation(&self) -> (Continuation, SharedBytes) {
         let filtered = self.more.as_ref().and_then(|more| more.filtered.clone());
         let (count, last) = (self.emissions.count(), self.emissions.last());
-        (Continuation { count, last, filtered }, self.answer.clone())
+        (Continuation { count, last, filtered }, self.kept())
     }
 }

@@ -24,11 +24,11 @@ use crate::error::CommandError;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{Cursor, kind};
 use crate::watch::continuation::Continuation;
-use crate::watch::evaluation::with_answer;
+use crate::watch::evaluation::answered;
 use crate::watch::index::key_list::Listing;
 use crate::watch::replay::past::Past;
+use crate::watch::state::Answered;
 use crate::watch::watched_read::{Query, SharedQuery};
-use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
 
@@ -67,7 +67,7 @@ impl Engine {
             query.is_dormant.store(true, Ordering::Relaxed);
             let answer = std::mem::take(&mut state.answer);
             if let Some(more) = &mut state.more {
-                more.listing = None;
+                (more.listing, more.followed) = (None, None);
             }
             registry.count(&mut state, answer.heap_bytes());
             if let Some(audience) = registry.audience.get() {
@@ -108,23 +108,23 @@ impl Engine {
         if !follow(past, head)? {
             return Ok(Waking::NotYet);
         }
-        let (continuation, answered) = past.continuation();
-        let Ok(answer) = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer)) else {
+        let (continuation, past_kept) = past.continuation();
+        let Ok(present) = answered(&mut keys, &query.read) else {
             return Ok(Waking::Unreadable);
         };
-        let (id, count) = (query.id, continuation.count);
+        let (id, count, kept) = (query.id, continuation.count, present.kept());
         assert!(
-            *answer == *answered,
-            "behind record {head} query {id} answers {} bytes, and its past, behind emission {count}, {} others",
-            answer.len(),
-            answered.len()
+            *kept == *past_kept,
+            "behind record {head} query {id} keeps {} bytes, and its past, behind emission {count}, {} others",
+            kept.len(),
+            past_kept.len()
         );
         let lsn = self
             .log()
             .append_into(room, now_us, kind::WAKE, |into| continuation.encode(id, into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         keys.note_logged(lsn);
-        self.continue_from(&mut keys, query, answer, continuation);
+        self.continue_from(&mut keys, query, present, continuation);
         Ok(Waking::Awake)
     }
 
@@ -144,9 +144,9 @@ impl Engine {
         })?;
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), time_us);
         if query.is_dormant() {
-            let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer))
-                .map_err(|block| bytes.malformed(block.to_string()))?;
-            self.continue_from(&mut keys, &query, answer, continuation);
+            let present =
+                answered(&mut keys, &query.read).map_err(|block| bytes.malformed(block.to_string()))?;
+            self.continue_from(&mut keys, &query, present, continuation);
             return Ok(());
         }
         let state = query.lock();
@@ -162,13 +162,7 @@ impl Engine {
     }
 
     /// Continues a dormant query. The caller has locked everything that it reads.
-    fn continue_from(
-        &self,
-        keys: &mut Keys<'_>,
-        query: &SharedQuery,
-        answer: SharedBytes,
-        from: Continuation,
-    ) {
+    fn continue_from(&self, keys: &mut Keys<'_>, query: &SharedQuery, present: Answered, from: Continuation) {
         let registry = self.registry();
         let mut queries = registry.lock();
         let Continuation { count, last, filtered } = from;
@@ -176,7 +170,8 @@ impl Engine {
             let mut state = query.lock();
             assert!(query.is_dormant(), "the query of record {} continues, and was not dormant", query.id);
             registry.saving.before_change(query, &state);
-            let before = std::mem::replace(&mut state.answer, answer).heap_bytes();
+            let before = state.answer.heap_bytes();
+            state.keep(present);
             let listing = Listing::of(&query.read);
             if filtered.is_some() || listing.is_some() {
                 let more = state.more.get_or_insert_default();

@@ -4,7 +4,7 @@ use crate::wire::shared_bytes::SharedBytes;
 use std::collections::VecDeque;
 use tidemark_log::Lsn;
 
-/// A changed answer.
+/// A changed answer, or what has changed of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emission {
     /// Number among the query's emissions, from 1 without gaps.
@@ -15,10 +15,18 @@ pub struct Emission {
     pub time_us: u64,
     /// Whether subscribers must not see it before the record is durable, as the writer requested.
     pub durable: bool,
-    /// Answer of the emission before, or the query's first answer.
-    pub before: SharedBytes,
+    /// Answer of the emission before, or the query's first answer; `None` for reads that emit changes.
+    pub before: Option<SharedBytes>,
+    /// Whether `answer` is what has changed: see [`crate::watch::Read::emits_changes`].
+    pub is_change: bool,
     /// Answer as sent to the client, in the read's protocol.
     pub answer: SharedBytes,
+}
+
+impl Emission {
+    fn before_bytes(&self) -> usize {
+        self.before.as_ref().map_or(0, |before| before.len())
+    }
 }
 
 /// Approximate bytes of an emission besides its answer: the struct, the answer's reference counts,
@@ -82,15 +90,15 @@ impl Emissions {
         );
         assert!(lsn > last, "emission {number} is that of record {lsn}, and the one before of record {last}");
         // The `before` of every other emission is the answer of its predecessor.
-        let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
+        let before = if self.retained().is_empty() { emission.before_bytes() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
         self.count = emission.number;
         self.retained.get_or_insert_default().emissions.push_back(emission);
         bytes
     }
 
-    /// Drops the oldest emission. Returns the bytes freed. Its answer is still used by the next
-    /// emission's `before`, or as the present answer.
+    /// Drops the oldest emission. Returns the bytes freed. Its answer is still used as the next
+    /// emission's `before`, if that has one.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
         let retained = self.retained.as_mut()?;
         let bytes = if retained.gone > 0 {
@@ -99,8 +107,9 @@ impl Emissions {
         } else {
             let oldest = retained.emissions.pop_front()?;
             self.floor = oldest.lsn;
-            let answer = if retained.emissions.is_empty() { oldest.answer.len() } else { 0 };
-            OVERHEAD_BYTES + oldest.before.len() + answer
+            let is_used = retained.emissions.front().is_some_and(|next| next.before.is_some());
+            let answer = if is_used { 0 } else { oldest.answer.len() };
+            OVERHEAD_BYTES + oldest.before_bytes() + answer
         };
         if retained.emissions.is_empty() && retained.gone == 0 {
             // Free the memory of a query that has fallen silent.
@@ -128,7 +137,7 @@ impl Emissions {
             if let (Some(oldest), emissions) = (retained.emissions.front(), &retained.emissions) {
                 let answers: usize =
                     emissions.iter().map(|emission| OVERHEAD_BYTES + emission.answer.len()).sum();
-                bytes = oldest.before.len() + answers;
+                bytes = oldest.before_bytes() + answers;
             }
             retained.gone += retained.emissions.len();
             retained.emissions = VecDeque::new();
@@ -183,13 +192,18 @@ impl Emissions {
 mod tests {
     use super::*;
 
+    fn emission(number: u64, lsn: u64, answer: SharedBytes) -> Emission {
+        let is_change = false;
+        Emission { number, lsn: Lsn(lsn), time_us: 0, durable: false, before: None, is_change, answer }
+    }
+
     fn emissions(lsns: &[u64]) -> Emissions {
         let mut emissions = Emissions::new(10, Lsn(5));
         let mut latest = SharedBytes::from(b"before".as_slice());
         for (number, lsn) in (11..).zip(lsns) {
             let answer = SharedBytes::from(lsn.to_string().as_bytes());
-            let before = std::mem::replace(&mut latest, answer.clone());
-            emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, before, answer });
+            let before = Some(std::mem::replace(&mut latest, answer.clone()));
+            emissions.add(Emission { before, ..emission(number, *lsn, answer) });
         }
         emissions
     }
@@ -210,8 +224,7 @@ mod tests {
     #[should_panic(expected = "emission 13 at record 9 comes behind emission 11: one is missing")]
     fn a_number_that_is_left_out_is_a_defect() {
         let answer = SharedBytes::from(b"later".as_slice());
-        let before = answer.clone();
-        emissions(&[7]).add(Emission { number: 13, lsn: Lsn(9), time_us: 0, durable: false, before, answer });
+        emissions(&[7]).add(emission(13, 9, answer));
     }
 
     #[test]
@@ -244,5 +257,18 @@ mod tests {
         assert_eq!(emissions.drop_oldest(), Some(1 + 2 + OVERHEAD_BYTES), "nothing is retained any more");
         assert_eq!((emissions.count(), emissions.floor(), emissions.drop_oldest()), (13, Lsn(20), None));
         assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_change_is_counted_until_it_is_dropped_itself() {
+        let mut emissions = Emissions::new(0, Lsn(1));
+        let bytes = |length: u64| OVERHEAD_BYTES + length as usize;
+        for number in 1..=3 {
+            let change = SharedBytes::from(&vec![0; number as usize][..]);
+            let added = emissions.add(Emission { is_change: true, ..emission(number, number + 1, change) });
+            assert_eq!(added, bytes(number));
+        }
+        assert_eq!([1, 2, 3].map(|_| emissions.drop_oldest()), [1, 2, 3].map(|length| Some(bytes(length))));
+        assert_eq!(emissions.drop_oldest(), None);
     }
 }

@@ -1,10 +1,12 @@
 //! Evaluation: answers the queries that a record may have changed, and emits.
 
 use crate::watch::budget::Spending;
+use crate::watch::difference::difference;
 use crate::watch::emission::Emission;
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
-use crate::watch::state::State;
+use crate::watch::reading::NotedPoints;
+use crate::watch::state::{Answered, State};
 use crate::watch::watched_read::{Query, SharedQuery};
 use tidemark_fault::{Fault, is_planted};
 
@@ -16,7 +18,6 @@ use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 use crate::wire::shared_bytes::SharedBytes;
 use std::cell::RefCell;
-use std::sync::atomic::Ordering;
 use tidemark_series::UnreadableBlock;
 
 /// Largest buffer that is kept for reuse. Bytes.
@@ -32,9 +33,9 @@ impl Engine {
     /// locks have noted. Without a `moment`, when nothing was logged, queries emit nothing.
     #[cold]
     pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
-        self.each_query(noted, moment, |query, is_heard, spending| {
+        self.each_query(noted, moment, |query, points, is_heard, spending| {
             if let Some(moment) = moment {
-                self.emit_within(keys, query, moment, is_heard, spending);
+                self.emit_within(keys, query, points, moment, is_heard, spending);
             }
         });
     }
@@ -43,36 +44,39 @@ impl Engine {
     /// changes state.
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
-        self.each_query(noted, Some(moment), |query, is_heard, spending| {
+        self.each_query(noted, Some(moment), |query, points, is_heard, spending| {
             let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), moment.time_us);
-            self.emit_within(&mut keys, query, moment, is_heard, spending);
+            self.emit_within(&mut keys, query, points, moment, is_heard, spending);
         });
     }
 
-    /// Evaluates queries, those with listeners first, and notifies the clients that are noted.
+    /// Evaluates queries, those with listeners first, and notifies the clients that are noted. `emit`
+    /// gets the points before the change, if only points have changed.
     fn each_query(
         &self,
         noted: Vec<Noted>,
         moment: Option<Moment>,
-        mut emit: impl FnMut(&SharedQuery, bool, &mut Spending<'_>),
+        mut emit: impl FnMut(&SharedQuery, Option<&NotedPoints>, bool, &mut Spending<'_>),
     ) {
         let (mut is_everything, mut broadcasts) = (false, Vec::new());
         let (mut spending, mut unheard) = (Spending::begin(&self.registry().budget), Vec::new());
+        let (noted, points) = split_points(noted);
         for noted in noted {
             match noted {
                 Noted::Query(query) => {
-                    query.noted.store(false, Ordering::Relaxed);
+                    let points = query.leave_noted().then_some(&points);
                     if query.is_heard() {
-                        emit(&query, true, &mut spending);
+                        emit(&query, points, true, &mut spending);
                     } else {
-                        unheard.push(query);
+                        unheard.push((query, points));
                     }
                 }
+                Noted::Points { .. } => unreachable!("points are split off"),
                 Noted::Key(changed) => self.invalidate(&changed, moment, &mut broadcasts),
                 Noted::Everything => is_everything = true,
             }
         }
-        unheard.iter().for_each(|query| emit(query, false, &mut spending));
+        unheard.iter().for_each(|(query, points)| emit(query, *points, false, &mut spending));
         if is_everything {
             self.invalidate_everything(moment);
         }
@@ -107,6 +111,7 @@ impl Engine {
         &self,
         keys: &mut Keys<'_>,
         query: &SharedQuery,
+        points: Option<&NotedPoints>,
         moment: Moment,
         is_heard: bool,
         spending: &mut Spending<'_>,
@@ -114,7 +119,11 @@ impl Engine {
         if !spending.affords(is_heard) {
             return self.make_dormant(keys, query);
         }
-        self.emit_one(keys, query, moment);
+        if query.read.emits_changes() {
+            self.emit_change(keys, query, points, moment);
+        } else {
+            self.emit_one(keys, query, moment);
+        }
         if spending.note(&query.cost, is_heard) {
             self.make_dormant(keys, query);
         }
@@ -129,7 +138,7 @@ impl Engine {
             }
             self.registry().saving.before_change(query, state);
             let answer = SharedBytes::from(answer);
-            let before = state.shown().clone();
+            let before = Some(state.shown().clone());
             let replaced = std::mem::replace(&mut state.answer, answer.clone());
             let passed = match state.more.as_mut().and_then(|more| more.filtered.as_mut()) {
                 None => Some(answer),
@@ -140,12 +149,9 @@ impl Engine {
             };
             self.registry().count(state, replaced.heap_bytes());
             let number = state.emissions.count() + 1 + u64::from(is_planted(Fault::EmissionNumber));
-            let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
-            let bytes = state.emissions.add(emission);
-            if let Some(audience) = self.registry().audience.get() {
-                state.listeners.notify(|listener| audience.notify(listener, query));
-            }
-            Some(bytes)
+            let (is_change, answer) = (false, passed?);
+            let emission = Emission { number, lsn, time_us, durable, before, is_change, answer };
+            Some(self.add_emission(query, state, emission))
         });
         match present {
             Ok(None) => {}
@@ -153,6 +159,128 @@ impl Engine {
             // What it emits follows from the log, so a replay from the log can serve it.
             Err(_) => self.make_dormant(keys, query),
         }
+    }
+
+    /// Emits for a read that emits changes. If its rows are followed and only `points` have changed, the
+    /// rows that they concern are read; otherwise, all of it is, and compared.
+    fn emit_change(
+        &self,
+        keys: &mut Keys<'_>,
+        query: &SharedQuery,
+        points: Option<&NotedPoints>,
+        moment: Moment,
+    ) {
+        let Moment { lsn, time_us, durable, spared: _ } = moment;
+        self.registry().count_evaluated();
+        let mut state = query.lock();
+        self.registry().saving.before_change(query, &state);
+        let content = match (points, state.followed_mut()) {
+            (Some(points), Some(followed)) => query
+                .read
+                .follow(keys, followed.as_mut(), points)
+                .map(|rows| rows.map(|rows| (SharedBytes::from(&rows[..]), true))),
+            _ => {
+                drop(state);
+                let present = answered(keys, &query.read);
+                state = query.lock();
+                present.map(|present| self.replace(query, &mut state, present))
+            }
+        };
+        let Ok(content) = content else {
+            drop(state);
+            // What it emits follows from the log, so a replay from the log can serve it.
+            return self.make_dormant(keys, query);
+        };
+        let Some((answer, is_change)) = content else { return };
+        let number = state.emissions.count() + 1 + u64::from(is_planted(Fault::EmissionNumber));
+        let emission = Emission { number, lsn, time_us, durable, before: None, is_change, answer };
+        let bytes = self.add_emission(query, &mut state, emission);
+        drop(state);
+        self.registry().retention.add(query, time_us, bytes);
+    }
+
+    /// Replaces what a query that emits changes keeps of its answer. Returns what to emit, and whether
+    /// that is a change; `None` if the answer is the same.
+    fn replace(&self, query: &Query, state: &mut State, present: Answered) -> Option<(SharedBytes, bool)> {
+        let is_same = match (state.followed(), present.followed.as_deref()) {
+            (Some(before), Some(after)) => before.digest() == after.digest(),
+            (None, None) => *state.answer == *present.answer,
+            _ => false,
+        };
+        if is_same {
+            return None;
+        }
+        let compared = state.followed().is_none() && present.followed.is_none();
+        let how = query.read.changing().filter(|_| compared);
+        let change = how.and_then(|how| difference(&state.answer, &present.answer, query.read.protocol, how));
+        let (answer, before) = (present.answer.clone(), state.answer.heap_bytes());
+        state.keep(present);
+        self.registry().count(state, before);
+        Some(change.map_or((answer, false), |change| (SharedBytes::from(&change[..]), true)))
+    }
+
+    /// Adds an emission, and notifies the listeners. Returns the bytes that it takes.
+    fn add_emission(&self, query: &SharedQuery, state: &mut State, emission: Emission) -> usize {
+        let bytes = state.emissions.add(emission);
+        if let Some(audience) = self.registry().audience.get() {
+            state.listeners.notify(|listener| audience.notify(listener, query));
+        }
+        bytes
+    }
+}
+
+/// Separates the points from what else is noted. Of several values before, the first is from before the
+/// record.
+fn split_points(noted: Vec<Noted>) -> (Vec<Noted>, NotedPoints) {
+    let mut points = NotedPoints::new();
+    if !noted.iter().any(|noted| matches!(noted, Noted::Points { .. })) {
+        return (noted, points);
+    }
+    let mut rest = Vec::with_capacity(noted.len());
+    for noted in noted {
+        match noted {
+            Noted::Points { db, key, before } => {
+                let undo = points.entry((db, key)).or_default();
+                for (time, value) in before {
+                    undo.entry(time).or_insert(value);
+                }
+            }
+            noted => rest.push(noted),
+        }
+    }
+    (rest, points)
+}
+
+/// Answers a read, and begins to follow its rows if they can be. The caller has locked all shards within
+/// its reach.
+///
+/// # Errors
+/// A block of a series cannot be read.
+pub(super) fn answered(keys: &mut Keys<'_>, read: &Read) -> Result<Answered, UnreadableBlock> {
+    let answer = with_answer(keys, read, |answer| SharedBytes::from(answer))?;
+    let has_rows = answer.first() == Some(&b'*');
+    let followed = if has_rows { read.begin_following(keys)? } else { None };
+    Ok(Answered { answer, followed })
+}
+
+impl Engine {
+    /// Returns the latest emission of a query that emits changes, with the whole answer: for a
+    /// subscriber that does not get all changes before it. `None` if there was no emission, the query is
+    /// dormant, or a block of a series cannot be read. Costs the read itself.
+    pub fn latest_whole(&self, query: &Query) -> Option<Emission> {
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
+        let (number, lsn, retained) = {
+            let state = query.lock();
+            let number = state.emissions.count();
+            if query.is_dormant() || number == 0 {
+                return None;
+            }
+            (number, state.emissions.last(), state.emissions.latest_after(number - 1).ok().flatten())
+        };
+        let answer = with_answer(&mut keys, query.read(), |answer| SharedBytes::from(answer)).ok()?;
+        // What is no longer retained was durable long ago, or waits like any other.
+        let (time_us, durable) = retained.map_or((0, true), |latest| (latest.time_us, latest.durable));
+        Some(Emission { number, lsn, time_us, durable, before: None, is_change: false, answer })
     }
 }
 

@@ -1,20 +1,28 @@
 //! Properties of a read from the command table, and its answers.
 
-use crate::command::{self, Command, KeySpec, Run, parse};
+use crate::command::{self, Command, Followed, KeySpec, Run, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
 use crate::persist::record::{self, Cursor, LoggedCommand};
+use crate::value::series::Points;
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
+use crate::watch::following::{Following, Undo};
 use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
 use crate::watch::part::Part;
 use crate::watch::reach::Reach;
 use crate::watch::read::{Borrowed, Read, Words};
+use crate::watch::state::{Answered, FOLLOWED};
 use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
+use crate::wire::shared_bytes::SharedBytes;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use tidemark_series::{UnreadableBlock, guarded};
+
+/// Points before the changes of a record, by database and key.
+pub(super) type NotedPoints = BTreeMap<(u8, Box<[u8]>), Undo>;
 
 /// Makes an iteration return everything in one call.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -64,6 +72,18 @@ impl Read {
     /// Returns the arguments, the command's name in lower case first.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.borrowed().into_iter()
+    }
+
+    /// Returns whether emissions carry what has changed of the answer, instead of the answer. Those of a
+    /// read with operators carry the answer, because operators leave some out.
+    pub fn emits_changes(&self) -> bool {
+        self.changing().is_some()
+    }
+
+    /// Returns how the read is watched, if its emissions carry what has changed.
+    pub(super) fn changing(&self) -> Option<Watchable> {
+        let how = watchable(self.row()).filter(|how| how.emits_changes())?;
+        (self.operators().len() == 0).then_some(how)
     }
 
     pub(crate) fn part(&self) -> Part {
@@ -150,6 +170,61 @@ impl Read {
         Ok(())
     }
 
+    /// Runs `look` in the read's database, on the logged state. The caller has locked all shards within
+    /// its reach.
+    fn among<R>(&self, keys: &mut Keys<'_>, look: impl FnOnce(&Keys<'_>, &[&[u8]]) -> R) -> R {
+        let db = keys.db();
+        keys.select(self.db);
+        let result = keys.as_logged(|keys| look(keys, &self.borrowed()));
+        keys.select(db);
+        result
+    }
+
+    /// Begins to follow the rows of the read; `None` if they cannot be. O(rows). The caller has locked
+    /// all shards within its reach.
+    ///
+    /// # Errors
+    /// A block of the series cannot be read.
+    pub(super) fn begin_following(
+        &self,
+        keys: &mut Keys<'_>,
+    ) -> Result<Option<Box<dyn Following>>, UnreadableBlock> {
+        let Some(key) = self.changing().and_then(|_| self.sole_key()) else { return Ok(None) };
+        let begin = |keys: &Keys<'_>, args: &[&[u8]]| Followed::begin(points_of(keys, key)?, args);
+        let followed = guarded(|| self.among(keys, begin))?;
+        Ok(followed.map(|followed| Box::new(followed) as Box<dyn Following>))
+    }
+
+    /// Follows a change of the points of its only key. Returns the rows that have changed; `None` if
+    /// none has. The caller has locked that key's shard.
+    ///
+    /// # Errors
+    /// A block of the series cannot be read: what is followed is wrong then.
+    pub(super) fn follow(
+        &self,
+        keys: &mut Keys<'_>,
+        followed: &mut dyn Following,
+        noted: &NotedPoints,
+    ) -> Result<Option<Vec<u8>>, UnreadableBlock> {
+        let key = self.sole_key().expect("rows are followed of a read of one key");
+        let Some(undo) = noted.get(&(self.db, key.into())) else { return Ok(None) };
+        guarded(|| {
+            self.among(keys, |keys, _| {
+                let points = points_of(keys, key).expect("a key whose points have changed has a series");
+                followed.follow(points, undo, self.protocol)
+            })
+        })
+    }
+
+    /// Decodes what a snapshot keeps of its answer; `None` if it is not valid.
+    pub(super) fn decode_answered(&self, kept: &[u8]) -> Option<Answered> {
+        let [FOLLOWED, followed @ ..] = kept else {
+            return Some(Answered { answer: SharedBytes::from(kept), followed: None });
+        };
+        let followed = Followed::decode(&self.borrowed(), &mut Cursor::new(followed))?;
+        Some(Answered { answer: SharedBytes::default(), followed: Some(Box::new(followed)) })
+    }
+
     /// Appends the encoding used in the log and in snapshots.
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
         into.push(match self.protocol {
@@ -199,6 +274,12 @@ impl Read {
         let pair = options.chunks_exact(2).find(|pair| parse::is(pair[0], name))?;
         Some(pair[1])
     }
+}
+
+/// Returns the points of the series that a key has; `None` if it has none, or a lens.
+fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k Points> {
+    let seen = keys.see(key).ok()??;
+    seen.view.is_plain().then(|| seen.series.points())
 }
 
 /// Returns the position of the pattern that key names must match, in a read's canonical form.

@@ -3,6 +3,7 @@
 use crate::persist::record::Cursor;
 use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
+use crate::watch::following::Following;
 use crate::watch::index::key_list::Listing;
 use crate::watch::listeners::Listeners;
 use crate::wire::shared_bytes::SharedBytes;
@@ -10,7 +11,7 @@ use crate::wire::shared_bytes::SharedBytes;
 /// Mutable state of a query. Emissions are added under the locks of all shards that the query
 /// reads.
 pub(super) struct State {
-    /// Latest answer of the read, before the filter.
+    /// Latest answer of the read, before the filter; empty if its rows are followed.
     pub(super) answer: SharedBytes,
     pub(super) emissions: Emissions,
     /// Listeners to notify of emissions. While there are names, `NoneSince` has no meaning.
@@ -24,12 +25,37 @@ pub(super) struct State {
 pub(super) struct More {
     /// The filter at work and its latest output, if the read has a filter.
     pub(super) filtered: Option<Box<Filtered>>,
+    /// The rows of the latest answer, if they are followed.
+    pub(super) followed: Option<Box<dyn Following>>,
     /// The listed keys, if the read lists keys.
     pub(super) listing: Option<Box<Listing>>,
     /// Number of named subscriptions.
     pub(super) names: usize,
     /// Bytes that the registry has counted for this state.
     pub(super) counted: usize,
+}
+
+/// An answer, and its rows if they can be followed.
+#[derive(Default)]
+pub(super) struct Answered {
+    pub(super) answer: SharedBytes,
+    pub(super) followed: Option<Box<dyn Following>>,
+}
+
+/// First byte of what is kept of an answer whose rows are followed. No answer begins with it.
+pub(super) const FOLLOWED: u8 = 0;
+
+fn kept_of(followed: &dyn Following) -> SharedBytes {
+    let mut bytes = vec![FOLLOWED];
+    followed.encode(&mut bytes);
+    SharedBytes::from(&bytes[..])
+}
+
+impl Answered {
+    /// Returns what a snapshot keeps of it.
+    pub(super) fn kept(&self) -> SharedBytes {
+        self.followed.as_deref().map_or_else(|| self.answer.clone(), kept_of)
+    }
 }
 
 #[derive(Clone)]
@@ -48,7 +74,8 @@ impl Filtered {
 }
 
 impl State {
-    /// Returns what a new subscriber sees: the last emission's answer, or the query's first.
+    /// Returns what a new subscriber sees: the last emission's answer, or the query's first. Empty if
+    /// its rows are followed.
     pub(super) fn shown(&self) -> &SharedBytes {
         let filtered = self.more.as_ref().and_then(|more| more.filtered.as_ref());
         filtered.map_or(&self.answer, |filtered| &filtered.shown)
@@ -56,6 +83,28 @@ impl State {
 
     pub(super) fn listing(&mut self) -> Option<&mut Listing> {
         self.more.as_mut()?.listing.as_deref_mut()
+    }
+
+    pub(super) fn followed(&self) -> Option<&dyn Following> {
+        self.more.as_ref()?.followed.as_deref()
+    }
+
+    pub(super) fn followed_mut(&mut self) -> Option<&mut Box<dyn Following>> {
+        self.more.as_mut()?.followed.as_mut()
+    }
+
+    /// Keeps the latest answer.
+    pub(super) fn keep(&mut self, answered: Answered) {
+        let Answered { answer, followed } = answered;
+        self.answer = if followed.is_some() { SharedBytes::default() } else { answer };
+        if followed.is_some() || self.more.is_some() {
+            self.more.get_or_insert_default().followed = followed;
+        }
+    }
+
+    /// Returns what a snapshot keeps of the latest answer: see [`Answered::kept`].
+    pub(super) fn kept(&self) -> SharedBytes {
+        self.followed().map_or_else(|| self.answer.clone(), kept_of)
     }
 
     pub(super) fn names(&self) -> usize {
@@ -70,6 +119,7 @@ impl More {
             .as_ref()
             .map_or(0, |it| size_of::<Filtered>() + it.shown.heap_bytes() + it.filtering.bytes());
         let listing = self.listing.as_ref().map_or(0, |listing| size_of::<Listing>() + listing.bytes());
-        size_of::<Self>() + filtered + listing
+        let followed = self.followed.as_ref().map_or(0, |followed| followed.bytes());
+        size_of::<Self>() + filtered + listing + followed
     }
 }

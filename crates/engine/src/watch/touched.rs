@@ -9,6 +9,7 @@
 //! answer. Nothing is collected unless a query reads keys of the shard.
 
 use crate::value::Type;
+use crate::value::series::PointsBefore;
 
 /// Most elements that queries are checked against one by one. More may cost more than an
 /// evaluation.
@@ -30,6 +31,8 @@ pub(crate) enum Touched<'a> {
     Moves(&'a [Move]),
     /// Items of a list, or bytes of a string; the key as for `Elements`.
     Splice { of: Type, splice: Splice },
+    /// Points of a time series, as they were before: see [`crate::value::series::PointsBefore`].
+    Points(&'a [(i64, Option<f64>)]),
     /// What a compacted series would get if its open bucket were over: only reads with `LATEST` see it.
     OpenBucket,
 }
@@ -52,6 +55,14 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Touched<'a> {
+    /// Points of a series, if they were recorded.
+    pub(crate) fn points(before: &'a PointsBefore) -> Self {
+        match before {
+            PointsBefore::Unknown => Self::Everything,
+            PointsBefore::Known(points) => Self::Points(points),
+        }
+    }
+
     /// Elements of a type, all of them added or removed.
     #[inline]
     pub(crate) fn names(of: Type, names: &'a [&'a [u8]]) -> Self {

@@ -12,6 +12,24 @@ pub enum Watchable {
     /// The command iterates over a collection with a cursor. The whole collection is watched, its
     /// elements sorted in groups of `0`.
     Iterated(usize),
+    /// The answer is an array of rows, each of which begins with its time: emissions carry what has
+    /// changed.
+    Rows {
+        /// The rows are in descending order of time.
+        newest_first: bool,
+    },
+    /// The answer has such rows for each of several names, in ascending order.
+    RowsOfSeveral {
+        /// The rows of a name are in descending order of time.
+        newest_first: bool,
+    },
+}
+
+impl Watchable {
+    /// Returns whether emissions carry what has changed, instead of the answer.
+    pub(super) fn emits_changes(self) -> bool {
+        matches!(self, Self::Rows { .. } | Self::RowsOfSeveral { .. })
+    }
 }
 
 /// Returns how a command can be watched; `None` if it cannot. A watchable command only reads keys,
@@ -22,6 +40,8 @@ pub fn watchable(command: &Command) -> Option<Watchable> {
         Answer::Ordered => Some(Watchable::Ordered),
         Answer::Unordered(items) => Some(Watchable::Unordered(items)),
         Answer::Iterated(items) => Some(Watchable::Iterated(items)),
+        Answer::Rows { newest_first } => Some(Watchable::Rows { newest_first }),
+        Answer::RowsOfSeveral { newest_first } => Some(Watchable::RowsOfSeveral { newest_first }),
     }
 }
 

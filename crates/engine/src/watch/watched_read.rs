@@ -9,7 +9,7 @@ use crate::watch::read::Read;
 use crate::watch::state::State;
 use crate::watch::touched::Touched;
 use crate::wire::shared_bytes::SharedBytes;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn};
 
@@ -24,9 +24,9 @@ pub struct Query {
     pub(super) special: Option<Box<Special>>,
     /// Number of the latest snapshot that has the query. Guarded by the state's lock.
     pub(super) saved: AtomicU32,
-    /// Whether the query is on the list of those that a command may have changed. Guarded by the
-    /// locks of what it reads.
-    pub(super) noted: AtomicBool,
+    /// The [`Cause`] why the query is on the list of those that a command may have changed; 0 if it is
+    /// not. Guarded by the locks of what it reads.
+    pub(super) noted: AtomicU8,
     /// Whether the query has left the registry, so no listener may join it. Guarded by the state's
     /// lock.
     pub(super) is_removed: AtomicBool,
@@ -35,6 +35,15 @@ pub struct Query {
     pub(super) is_dormant: AtomicBool,
     pub(super) cost: Cost,
     pub(super) state: Mutex<State>,
+}
+
+/// Why a query may have another answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Points of its series have changed, and were noted.
+    Points = 1,
+    /// Anything.
+    Any = 2,
 }
 
 /// Figures of a watched read for operators.
@@ -128,26 +137,34 @@ impl Query {
         Ok(latest)
     }
 
-    /// Returns what subscribers saw after `count` emissions; `None` if that is not retained.
+    /// Returns what subscribers saw after `count` emissions; `None` if that is not retained, or if it
+    /// follows from changes.
     pub fn shown_at(&self, count: u64) -> Option<SharedBytes> {
         let state = self.lock();
         if state.emissions.count() == count && !self.is_dormant() {
-            return Some(state.shown().clone());
+            return if state.followed().is_some() { None } else { Some(state.shown().clone()) };
         }
         let mut next = Vec::new();
         state.emissions.after(count, 1, &mut next).ok()?;
-        next.pop().map(|next| next.before)
+        next.pop().and_then(|next| next.before)
     }
 
     /// Puts the query on the list of those that a command may have changed. Returns whether it was
     /// not there.
-    pub(crate) fn join_noted(&self) -> bool {
+    pub(crate) fn join_noted(&self, cause: Cause) -> bool {
         // The shard locks order these accesses.
-        let is_new = !self.noted.load(Ordering::Relaxed);
-        if is_new {
-            self.noted.store(true, Ordering::Relaxed);
+        let known = self.noted.load(Ordering::Relaxed);
+        if known < cause as u8 {
+            self.noted.store(cause as u8, Ordering::Relaxed);
         }
-        is_new
+        known == 0
+    }
+
+    /// Takes the query off that list. Returns whether only points have changed, all of which were noted.
+    pub(super) fn leave_noted(&self) -> bool {
+        let cause = self.noted.load(Ordering::Relaxed);
+        self.noted.store(0, Ordering::Relaxed);
+        cause == Cause::Points as u8
     }
 
     /// Records the change of a key that the read does not name.

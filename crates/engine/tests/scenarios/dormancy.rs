@@ -103,7 +103,52 @@ fn a_subscriber_that_comes_back_gets_what_a_dormant_read_would_have_emitted() {
     client.run("SET k 4");
     let mut behind = Vec::new();
     get.query.emissions_after(4, 9, &mut behind).expect("it is retained");
-    assert_eq!((behind.len(), behind[0].number, shown(&behind[0].before).as_str()), (1, 5, "_"));
+    assert_eq!(
+        (behind.len(), behind[0].number, shown(behind[0].before.as_ref().expect("an answer")).as_str()),
+        (1, 5, "_")
+    );
+}
+
+#[test]
+fn a_range_goes_on_with_changes_as_if_it_had_never_been_dormant() {
+    let (engine, always) = (engine(), support::engine());
+    let lines = [
+        "TS.RANGE k - +",
+        "TS.REVRANGE k - + COUNT 3",
+        "TS.RANGE k - + AGGREGATION avg,count 10",
+        "TS.NRANGE 1 k - +",
+    ];
+    let clients = [Client::new(&engine), Client::new(&always)];
+    let run = |line: &str| clients.iter().for_each(|client| drop(client.run(line)));
+    (0..8).for_each(|at| run(&format!("TS.ADD k {at} 1 ON_DUPLICATE LAST")));
+    let watched = lines.map(|line| (watch(&engine, line), watch(&always, line)));
+    engine.limit_writes(NOTHING);
+    for line in [
+        "TS.ADD k 20 2",
+        "TS.DEL k 3 4",
+        "TS.ADD k 5 9 ON_DUPLICATE LAST",
+        "DEL k",
+        "TS.MADD k 1 1 k 2 2 CREATE",
+    ] {
+        run(line);
+    }
+    assert_eq!(engine.dormant_queries(), lines.len());
+    engine.limit_writes(WriteBudget::UNLIMITED);
+    let made = watched.each_ref().map(|(dormant, _)| wake(&engine, &dormant.query, None));
+    ["TS.ADD k 30 3", "TS.ADD k 1 5 ON_DUPLICATE LAST"].into_iter().for_each(run);
+    for ((dormant, awake), made) in watched.iter().zip(made) {
+        let mut later = Vec::new();
+        dormant.query.emissions_after(made.len() as u64, 9, &mut later).expect("they are retained");
+        let seen: Vec<(u64, bool, String)> = made.iter().chain(&later).map(content).collect();
+        let mut expected = Vec::new();
+        awake.query.emissions_after(0, 99, &mut expected).expect("all are retained");
+        assert_eq!(seen, expected.iter().map(content).collect::<Vec<_>>(), "{:?}", awake.query.read());
+    }
+}
+
+/// What a subscriber sees of an emission.
+fn content(emission: &Emission) -> (u64, bool, String) {
+    (emission.number, emission.is_change, shown(&emission.answer))
 }
 
 /// The LSN of the first emission.

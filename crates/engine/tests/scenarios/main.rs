@@ -31,4 +31,5 @@ mod sort;
 mod sorted_sets;
 mod strings;
 mod watched_keys;
+mod watched_ranges;
 mod watching;

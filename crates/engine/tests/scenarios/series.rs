@@ -376,7 +376,7 @@ proptest! {
 }
 
 #[test]
-fn watched_ranges_are_answered_again_when_their_answer_changes() {
+fn watched_ranges_emit_the_rows_that_have_changed() {
     let engine = engine();
     expect(&engine, &[("TS.ADD k 0 1 LABELS room hall", ":0")]);
     let range = watch(&engine, "TS.RANGE k - + AGGREGATION sum,count 10");
@@ -394,6 +394,6 @@ fn watched_ranges_are_answered_again_when_their_answer_changes() {
     );
     let sums = ["*1 *3 :0 ,3 ,2", "*1 *3 :0 ,3 ,3", "*1 *3 :0 ,1 ,2"];
     assert_eq!(answers(&range), sums);
-    assert_eq!(answers(&recent), ["*1 *2 :5 ,2", "*1 *2 :3 ,0"]);
+    assert_eq!(answers(&recent), ["*2 *2 :5 ,2 *1 :0", "*2 *1 :5 *2 :3 ,0"]);
     assert_eq!(answers(&all).len(), 4, "one for each change of a series that matches");
 }

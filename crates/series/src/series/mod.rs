@@ -160,6 +160,15 @@ impl<V: Sample> Series<V> {
         self.floor.max(self.newest().saturating_sub_unsigned(self.options.retention))
     }
 
+    /// Returns the floor after a point at `time` has been added.
+    #[inline]
+    pub fn floor_with(&self, time: i64) -> i64 {
+        if self.options.retention == 0 {
+            return self.floor;
+        }
+        self.floor.max(self.newest().max(time).saturating_sub_unsigned(self.options.retention))
+    }
+
     /// Returns the memory that the points use, in bytes. O(pieces).
     pub fn bytes(&self) -> usize {
         let pieces: usize = self.pieces.iter().map(Piece::bytes).sum();

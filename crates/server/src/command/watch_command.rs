@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::durability::hold::hold_position;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::subscription::cursor::{self, Cursor, reads};
-use crate::subscription::delivery::{Options, Start, read_options};
+use crate::subscription::delivery::{Delivery, Options, Start, read_options};
 use crate::subscription::lifecycle;
 use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
 use crate::subscription::read_subscription::ReadSubscription;
@@ -48,6 +48,7 @@ pub(crate) fn watch(
         return channel_command::watch(session, channel, read, start, cx);
     }
     let read = Read::new(session.db, session.outbox.reply.protocol(), &words, filter)?;
+    check_old(delivery, &read)?;
     if let Some(name) = name {
         let naming = Naming { name, guarantee: guarantee.unwrap_or_default() };
         return named_command::watch(session, read, &naming, (delivery, start), cx);
@@ -84,6 +85,16 @@ pub(crate) fn watch(
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     hold_position(session, mark, lsn, cx);
     replaced.notify(session);
+    Ok(())
+}
+
+/// Refuses `OLD` for a read that emits changes: the answer before is not kept.
+fn check_old(delivery: Delivery, read: &Read) -> Result<(), CommandError> {
+    if delivery.old && read.emits_changes() {
+        return Err(CommandError::text(
+            "ERR OLD is not valid for a read that emits changes: apply them to the answer before",
+        ));
+    }
     Ok(())
 }
 
@@ -252,6 +263,7 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
             "ERR the subscription began under the other protocol; send HELLO 3 or HELLO 2 first",
         ));
     }
+    check_old(delivery, query.read())?;
     let asked = match &named {
         Some(_) => ResumeRequest::NamedReconnect((*name).into()),
         None => ResumeRequest::Reconnect(base),

@@ -44,6 +44,8 @@ pub(crate) struct Notice {
 pub(crate) enum Body {
     /// Answer of the read: the first or a changed one.
     Answer { sub_id: Box<str>, lsn: u64, seq: u64, value: Json },
+    /// What has changed of the answer.
+    Change { sub_id: Box<str>, lsn: u64, seq: u64, change: Json },
     /// The subscription is resumed; the number of its next emission.
     Resumed { sub_id: Box<str>, next: u64 },
     /// The subscription cannot be resumed: the reason and the LSN that it concerns.
@@ -157,7 +159,12 @@ impl Watch {
         self.cursor.pass(&emission);
         let after = self.shared.holds_back(&emission);
         self.shared.counters.last().inspect(|counters| counters.emissions.add(1));
-        Some(Pending { notice: self.answer("emission", &emission.answer), after })
+        let notice = if emission.is_change {
+            self.change(&emission.answer)
+        } else {
+            self.answer("emission", &emission.answer)
+        };
+        Some(Pending { notice, after })
     }
 
     /// Handles a subscriber that fell behind retention: a `stale` notice, then the current answer
@@ -193,6 +200,17 @@ impl Watch {
             value: self.shared.http_registry.json.of(answer),
         };
         Notice::new(kind, body)
+    }
+
+    fn change(&self, change: &SharedBytes) -> Notice {
+        let cursor = &self.cursor;
+        let body = Body::Change {
+            sub_id: cursor.name().as_str().into(),
+            lsn: cursor.lsn().0,
+            seq: cursor.sequence(),
+            change: self.shared.http_registry.json.of(change),
+        };
+        Notice::new("change", body)
     }
 }
 

@@ -188,7 +188,9 @@ fn event(notice: &Notice) -> Event {
     let data = serde_json::to_string(&notice.body).expect("a notice has a form in JSON");
     let event = Event::default().event(notice.kind).data(data);
     match &notice.body {
-        Body::Answer { sub_id, lsn, .. } => event.id(format!("{sub_id}:{lsn}")),
+        Body::Answer { sub_id, lsn, .. } | Body::Change { sub_id, lsn, .. } => {
+            event.id(format!("{sub_id}:{lsn}"))
+        }
         _ => event,
     }
 }

@@ -170,7 +170,7 @@ impl<'s> ChannelPublisher<'s> {
         let mut sent = 0;
         for (cursor, emission) in &due.emissions {
             let json = self.shared.http_registry.json.of(&emission.answer);
-            let line = channel_message::position(cursor, Some(&json), None);
+            let line = channel_message::emission(cursor, &json, emission.is_change);
             let message = Message { line, after: self.shared.holds_back(emission) };
             sent += publish(name, &message, Some(&turn), self.shared);
         }

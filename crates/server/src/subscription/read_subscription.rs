@@ -8,8 +8,8 @@ use crate::subscription::delivery::Delivery;
 use crate::subscription::ownership::{FencingToken, NameOwners};
 use std::ops::Deref;
 use std::time::Instant;
-use tidemark_engine::Reply;
 use tidemark_engine::watch::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee};
+use tidemark_engine::{Engine, Reply};
 use tidemark_log::{Clock, Lsn};
 
 /// Reason sent when a named subscription ends.
@@ -181,9 +181,14 @@ impl ReadSubscription {
     }
 
     /// Takes the emissions to write next. Returns whether there may be more.
-    pub(super) fn take(&mut self, batch: &mut Vec<Emission>, older: &Older<'_>) -> Result<bool, Gone> {
+    pub(super) fn take(
+        &mut self,
+        batch: &mut Vec<Emission>,
+        older: &Older<'_>,
+        engine: &Engine,
+    ) -> Result<bool, Gone> {
         if self.delivery().squash.is_some() {
-            batch.extend(self.cursor.latest(older)?);
+            batch.extend(self.cursor.latest(older, engine)?);
             // A newer emission may follow the replayed one.
             return Ok(self.cursor.is_behind() && !batch.is_empty());
         }
@@ -240,13 +245,14 @@ impl ReadSubscription {
         } else {
             let old = self.delivery().old;
             reply.push(if old { 6 } else { 5 });
-            reply.bulk(b"emission");
+            reply.bulk(if emission.is_change { b"change" } else { b"emission" });
             self.write_name(reply);
             reply.count(emission.lsn.0 as usize);
             reply.count(self.cursor.sequence() as usize);
             reply.encoded(&emission.answer);
             if old {
-                reply.encoded(&emission.before);
+                let before = emission.before.as_ref();
+                reply.encoded(before.expect("a read that emits changes is not watched with OLD"));
             }
         }
         if let Some(more) = &mut self.more {

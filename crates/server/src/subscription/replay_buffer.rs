@@ -252,7 +252,8 @@ mod tests {
 
     fn emission(number: u64, length: usize) -> Emission {
         let answer = SharedBytes::from(&vec![b'x'; length][..]);
-        Emission { number, lsn: Lsn(number), time_us: 0, durable: true, before: answer.clone(), answer }
+        let (before, is_change) = (Some(answer.clone()), false);
+        Emission { number, lsn: Lsn(number), time_us: 0, durable: true, before, is_change, answer }
     }
 
     fn channel_with_counter() -> (Arc<AtomicUsize>, ReplayWriter, ReplayBuffer) {

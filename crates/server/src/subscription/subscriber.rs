@@ -154,7 +154,7 @@ impl ReadSubscriptions {
                 schedule(times, query, subscription);
                 return Emitted::Waits;
             }
-            let mut has_more = match subscription.take(&mut batch, older) {
+            let mut has_more = match subscription.take(&mut batch, older, &cx.shared.engine) {
                 Ok(has_more) => has_more,
                 Err(gone) => {
                     subscription.write_stale(gone, outbox, cx);

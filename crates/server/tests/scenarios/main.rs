@@ -27,4 +27,5 @@ mod reference;
 mod resuming;
 mod tracking;
 mod transactions;
+mod watched_ranges;
 mod watching;

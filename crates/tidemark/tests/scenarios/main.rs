@@ -49,4 +49,5 @@ mod tidy;
 mod top_counters;
 mod top_pools;
 mod top_series;
+mod watched_ranges;
 mod watching_end_to_end;

@@ -10,7 +10,9 @@ use crate::command::parse::{self, canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::persist::points::PointsRun;
+use crate::value::series::PointsBefore;
 use crate::value::{Definition, TimeSeries};
+use crate::watch::touched::Touched;
 use crate::wire::reply::Reply;
 use tidemark_series::{Appended, DuplicatePolicy, guarded};
 
@@ -37,9 +39,10 @@ fn append(
 ) -> Result<Option<i64>, CommandError> {
     let NewPoint { time, value, policy } = point;
     let now_us = keys.now_us();
+    let mut before = keys.points_before(key);
     let tried = keys.fill_series(key, |series| {
         let time = time.in_unit(series.definition().unit, now_us);
-        (time, (!series.has_rules()).then(|| series.append(time, value, policy)))
+        (time, (!series.has_rules()).then(|| series.append_noting(time, value, policy, &mut before)))
     })?;
     let Some((time, appended)) = tried else { return Ok(None) };
     let has_rules = appended.is_none();
@@ -53,7 +56,7 @@ fn append(
     }
     keys.note_point(key, policy, time, value);
     if !has_rules {
-        keys.changed(key, event);
+        keys.changed_in(key, event, || Touched::points(&before));
     }
     Ok(Some(time))
 }
@@ -65,11 +68,13 @@ fn append_each(
     key: &[u8],
     points: impl Iterator<Item = (i64, f64)>,
     policy: Option<DuplicatePolicy>,
+    before: &mut PointsBefore,
     mut added: impl FnMut(&mut Keys<'_>, i64, f64),
 ) -> Result<(), CommandError> {
     for (time, value) in points {
-        let appended = keys
-            .fill_series(key, |series| (!series.has_rules()).then(|| series.append(time, value, policy)))?;
+        let appended = keys.fill_series(key, |series| {
+            (!series.has_rules()).then(|| series.append_noting(time, value, policy, before))
+        })?;
         let appended = match appended.ok_or(errors::NO_SERIES)? {
             Some(appended) => appended,
             None => compaction::append(keys, key, (time, value), policy, None)?,
@@ -93,9 +98,10 @@ fn extend(
     values: &[f64],
     policy: Option<DuplicatePolicy>,
 ) -> Result<usize, CommandError> {
-    if extend_at_once(keys, key, times, values)? {
+    let mut before = keys.points_before(key);
+    if extend_at_once(keys, key, times, values, &mut before)? {
         keys.note_points(key, policy, times, values);
-        keys.changed(key, ADDED);
+        keys.changed_in(key, ADDED, || Touched::points(&before));
         return Ok(times.len());
     }
     let series = keys.series_mut(key)?.ok_or(errors::NO_SERIES)?;
@@ -107,13 +113,13 @@ fn extend(
     }
     let mut added = 0;
     let points = times.iter().copied().zip(values.iter().copied());
-    let appended = append_each(keys, key, points, policy, |keys, time, value| {
+    let appended = append_each(keys, key, points, policy, &mut before, |keys, time, value| {
         added += 1;
         keys.note_point(key, policy, time, value);
     });
     appended.expect("points that were checked are taken");
     if added > 0 {
-        keys.changed(key, ADDED);
+        keys.changed_in(key, ADDED, || Touched::points(&before));
     }
     Ok(added)
 }
@@ -125,8 +131,9 @@ fn extend_at_once(
     key: &[u8],
     times: &[i64],
     values: &[f64],
+    before: &mut PointsBefore,
 ) -> Result<bool, CommandError> {
-    let extend = |series: &mut TimeSeries| !series.has_rules() && series.extend(times, values);
+    let extend = |series: &mut TimeSeries| !series.has_rules() && series.extend_noting(times, values, before);
     keys.fill_series(key, extend)?.ok_or(errors::NO_SERIES)
 }
 
@@ -163,11 +170,12 @@ pub(crate) fn replay(keys: &mut Keys<'_>, run: PointsRun<'_>) -> Result<(), Comm
         let point = NewPoint { time: GivenTime::At(*time), value: *value, policy };
         return append(keys, key, point, ADDED)?.map(|_| ()).ok_or(errors::NO_SERIES);
     }
-    if !extend_at_once(keys, key, times, values)? {
+    let mut before = keys.points_before(key);
+    if !extend_at_once(keys, key, times, values, &mut before)? {
         let points = times.iter().copied().zip(values.iter().copied());
-        append_each(keys, key, points, policy, |_, _, _| ())?;
+        append_each(keys, key, points, policy, &mut before, |_, _, _| ())?;
     }
-    keys.changed(key, ADDED);
+    keys.changed_in(key, ADDED, || Touched::points(&before));
     Ok(())
 }
 
@@ -246,6 +254,7 @@ fn add_run(ctx: &mut Context<'_, '_>, run: &[Triple<'_>]) -> Result<bool, Comman
         return Ok(false);
     }
     let (mut times, mut values) = (Vec::new(), Vec::new());
+    let mut before = keys.points_before(key);
     let added = keys.fill_series(key, |series| {
         if series.has_rules() {
             return Ok(false);
@@ -259,7 +268,7 @@ fn add_run(ctx: &mut Context<'_, '_>, run: &[Triple<'_>]) -> Result<bool, Comman
                 let value = points::value(value)?;
                 let given = GivenTime::parse(time)?;
                 let time = given.in_unit(unit, now_us);
-                let appended = series.append(time, value, None);
+                let appended = series.append_noting(time, value, None, &mut before);
                 match appended.map_err(|error| errors::refused(error).of_series(key))? {
                     Appended::Ignored(last) => Ok(Some(last)),
                     Appended::Added | Appended::Replaced(_) => {
@@ -284,7 +293,7 @@ fn add_run(ctx: &mut Context<'_, '_>, run: &[Triple<'_>]) -> Result<bool, Comman
     }
     if !times.is_empty() {
         keys.note_points(key, None, &times, &values);
-        keys.changed(key, ADDED);
+        keys.changed_in(key, ADDED, || Touched::points(&before));
     }
     Ok(true)
 }

@@ -17,7 +17,9 @@
 use super::{errors, foresight};
 use crate::context::Keys;
 use crate::error::CommandError;
+use crate::value::series::PointsBefore;
 use crate::value::{Rule, TimeSeries};
+use crate::watch::touched::Touched;
 use std::collections::BTreeSet;
 use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, guarded};
 
@@ -81,9 +83,10 @@ fn follow_append(
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
+    let mut points_before = keys.points_before(key);
     let appended = keys.update(key, |series: &mut TimeSeries| {
         let before = Before::of(series, (time, value));
-        let appended = series.append(time, value, policy);
+        let appended = series.append_noting(time, value, policy, &mut points_before);
         series.seal();
         (before, appended)
     })?;
@@ -98,7 +101,7 @@ fn follow_append(
         if let Some(before) = before {
             before.follow(keys, key, (time, value));
         }
-        report(keys, key, event);
+        report(keys, key, event, &points_before);
     }
     Ok(appended)
 }
@@ -125,11 +128,12 @@ fn follow_remove(
     to: i64,
     event: Option<&'static str>,
 ) -> Result<u64, CommandError> {
+    let mut points_before = keys.points_before(key);
     let removed = keys.update(key, |series: &mut TimeSeries| {
         let newest = series.points().last().map(|(time, _)| time);
         let affected: Vec<Affected> =
             series.rules().iter().map(|rule| removed_from(series, rule, from, to)).collect();
-        (newest, affected, series.remove(from, to))
+        (newest, affected, series.remove_noting(from, to, &mut points_before))
     })?;
     let (newest, affected, removed) = removed.ok_or(errors::NO_SERIES)?;
     if removed > 0 {
@@ -137,7 +141,7 @@ fn follow_remove(
             settle(keys, key, newest, &affected);
             report_open_buckets(keys, key);
         }
-        report(keys, key, event);
+        report(keys, key, event, &points_before);
     }
     Ok(removed)
 }
@@ -195,10 +199,10 @@ pub(super) fn open_bucket(keys: &Keys<'_>, key: &[u8], destination: &TimeSeries)
     Some((Rule::stamp(start), rule.result(source.points(), start, None)?))
 }
 
-fn report(keys: &mut Keys<'_>, key: &[u8], event: Option<&'static str>) {
+fn report(keys: &mut Keys<'_>, key: &[u8], event: Option<&'static str>, before: &PointsBefore) {
     match event {
-        Some(event) => keys.changed(key, event),
-        None => keys.changed_unannounced(key, || crate::watch::touched::Touched::Everything),
+        Some(event) => keys.changed_in(key, event, || Touched::points(before)),
+        None => keys.changed_unannounced(key, || Touched::points(before)),
     }
 }
 

@@ -26,3 +26,4 @@ mod several;
 mod waiting;
 
 pub(crate) use adding::replay as replay_points;
+pub(crate) use range::Followed;

@@ -96,7 +96,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         .using(&["RO access"])
         .doc("RedisTimeSeries 1.0.0", "O(1)", "key [LATEST]", "Returns the last point of a series."),
     row(558, "ts.range", -4, READONLY, KeySpec::ONE, reading::range)
-        .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
+        .answering(Answer::Rows { newest_first: false }).visiting(|object, args| range::effort(object, args[2], args[3]))
         .looking_at(Part::points)
         .using(&["RO access"])
         .doc(
@@ -106,7 +106,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns points between two times, or their aggregation by buckets, the oldest first.",
         ),
     row(559, "ts.revrange", -4, READONLY, KeySpec::ONE, reading::reverse_range)
-        .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
+        .answering(Answer::Rows { newest_first: true }).visiting(|object, args| range::effort(object, args[2], args[3]))
         .looking_at(Part::points)
         .using(&["RO access"])
         .doc(
@@ -121,14 +121,14 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "[LATEST] [WITHLABELS | SELECTED_LABELS label [label ...]] FILTER filter [filter ...]",
         "Returns the last point of each series whose labels match.",
     ),
-    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range).answering(Answer::Ordered).visiting(several::effort).doc(
+    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range).answering(Answer::RowsOfSeveral { newest_first: false }).visiting(several::effort).doc(
         "RedisTimeSeries 1.0.0",
         "O(N) with N the number of points in the ranges",
         ranges!(),
         "Returns points between two times of each series whose labels match, or of groups of them, the oldest first.",
     ),
     row(562, "ts.mrevrange", -4, READONLY, KeySpec::All, several::reverse_range)
-        .answering(Answer::Ordered).visiting(several::effort)
+        .answering(Answer::RowsOfSeveral { newest_first: true }).visiting(several::effort)
         .doc(
             "RedisTimeSeries 1.4.0",
             "O(N) with N the number of points in the ranges",
@@ -143,7 +143,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         KeySpec::Counted { at: 1 },
         several::range_of_keys,
     )
-    .answering(Answer::Ordered).visiting(several::effort)
+    .answering(Answer::Rows { newest_first: false }).visiting(several::effort)
     .using(&["RO access"])
     .doc(
         "RedisTimeSeries 8.10.0",
@@ -159,7 +159,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         KeySpec::Counted { at: 1 },
         several::reverse_range_of_keys,
     )
-    .answering(Answer::Ordered).visiting(several::effort)
+    .answering(Answer::Rows { newest_first: true }).visiting(several::effort)
     .using(&["RO access"])
     .doc(
         "RedisTimeSeries 8.10.0",

@@ -5,6 +5,7 @@ use super::Keys;
 use crate::context::effects::Rewritten;
 use crate::execute::noted::Noted;
 use crate::keyspace::hash;
+use crate::value::series::PointsBefore;
 use crate::watch::touched::{Moves, Touched};
 
 /// Maximum bytes that the commands of a transaction may log in addition to their arguments, so that
@@ -109,6 +110,10 @@ impl Keys<'_> {
         let (db, mut noted) = (self.db(), self.effects.take_noted());
         let spared = self.shard_mut(key).note(db, key, touched, &mut noted);
         self.keyspace.count_spared(spared);
+        // Also if no query is noted: one may have been by an earlier command of the same record.
+        if let Touched::Points(before) = touched {
+            noted.push(Noted::Points { db, key: key.into(), before: (*before).into() });
+        }
         if !noted.is_empty() {
             self.effects.rare_mut().noted = noted;
         }
@@ -119,6 +124,14 @@ impl Keys<'_> {
     pub(crate) fn moves(&self, key: &[u8]) -> Moves {
         let shard = self.shard(key);
         Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
+    }
+
+    /// Creates the record in which a command notes a series' points before it changes them, for
+    /// [`Keys::changed_in`].
+    #[inline]
+    pub(crate) fn points_before(&self, key: &[u8]) -> PointsBefore {
+        let shard = self.shard(key);
+        PointsBefore::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
     }
 
     /// Marks the key as ready if a client is blocked on it that can be served.

@@ -8,10 +8,12 @@ mod image;
 mod in_parts;
 mod labels;
 mod rules;
+mod undo;
 
 pub(crate) use definition::{Definition, POLICIES, Unit};
 pub(crate) use labels::Labels;
 pub(crate) use rules::{Relations, Rule};
+pub(crate) use undo::PointsBefore;
 
 use super::{InParts, Object, TypedValue, Value};
 use crate::persist::blocks::Blocks;

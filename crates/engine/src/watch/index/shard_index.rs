@@ -224,9 +224,9 @@ impl Query {
 mod tests {
     use super::*;
     use crate::keyspace::Keyspace;
+    use crate::watch::state::Answered;
     use crate::watch::{Filter, Read};
     use crate::wire::reply::Protocol;
-    use crate::wire::shared_bytes::SharedBytes;
     use std::sync::atomic::Ordering;
     use tidemark_log::Lsn;
 
@@ -235,7 +235,7 @@ mod tests {
         let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("watchable");
         let keyspace = Keyspace::new(64);
         let part = read.part();
-        SharedQuery::new(Query::new(Lsn(id), (read, part), &keyspace, SharedBytes::default(), 0))
+        SharedQuery::new(Query::new(Lsn(id), (read, part), &keyspace, Answered::default(), 0))
     }
 
     fn ids(index: &Index, key: &str) -> Vec<u64> {
@@ -287,7 +287,7 @@ mod tests {
             let spared = index.note(0, b"h", &Touched::fields(&names, true), || None, &mut noted);
             for noted in &noted {
                 if let Noted::Query(query) = noted {
-                    query.noted.store(false, Ordering::Relaxed);
+                    query.noted.store(0, Ordering::Relaxed);
                 }
             }
             (noted.len(), spared)

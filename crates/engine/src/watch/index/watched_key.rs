@@ -96,7 +96,7 @@ impl Watched {
         let mut is_concerned = |query: &SharedQuery, touched: &Touched<'_>| {
             let is_touched = query.is_touched(touched, entry);
             if is_touched {
-                Query::note(query, noted);
+                Query::note_touched(query, touched, noted);
             }
             is_touched
         };
@@ -174,7 +174,7 @@ pub(in crate::watch) fn note_sole<'e>(
 ) -> bool {
     let is_touched = query.is_touched(asked_of(touched), entry);
     if is_touched {
-        Query::note(query, noted);
+        Query::note_touched(query, touched, noted);
     }
     !is_touched
 }

@@ -48,8 +48,9 @@ pub(crate) enum Part {
     Window(Window),
     /// The number of members in a range.
     Counted(Counted),
-    /// Points of a time series: with the open bucket of a compacted one, or only its own.
-    Points { with_open_bucket: bool },
+    /// Points of a time series: with the open bucket of a compacted one, or only its own; only those
+    /// between two times, or any.
+    Points { with_open_bucket: bool, between: Option<(i64, i64)> },
 }
 
 impl Part {
@@ -86,7 +87,16 @@ impl Part {
 
     /// Points of a time series, whose options are behind position 1.
     pub(crate) fn points(args: &[&[u8]]) -> Self {
-        Self::Points { with_open_bucket: args.iter().skip(2).any(|word| parse::is(word, "LATEST")) }
+        let has = |option: &str| args.iter().skip(2).any(|word| parse::is(word, option));
+        let with_open_bucket = has("LATEST");
+        // Neighbours of the range may count in its buckets.
+        let is_exact = !with_open_bucket && !has("AGGREGATION");
+        let end = |at: usize, open: &[u8], none: i64| {
+            let word = args.get(at)?;
+            if *word == open { Some(none) } else { parse::canonical_integer(word) }
+        };
+        let between = if is_exact { end(2, b"-", 0).zip(end(3, b"+", i64::MAX)) } else { None };
+        Self::Points { with_open_bucket, between }
     }
 
     /// The number of members with scores in a range.
@@ -154,7 +164,10 @@ impl Part {
             (Self::Counted(counted), Touched::Moves(moves)) => {
                 counted.is_touched(&arg, moves, entry().and_then(sorted_set))
             }
-            (Self::Points { with_open_bucket }, Touched::OpenBucket) => *with_open_bucket,
+            (Self::Points { with_open_bucket, .. }, Touched::OpenBucket) => *with_open_bucket,
+            (Self::Points { between: Some((from, to)), .. }, Touched::Points(points)) => {
+                points.iter().any(|(time, _)| (from..=to).contains(&time))
+            }
             _ => true,
         }
     }

@@ -10,12 +10,12 @@ use crate::watch::listeners::Listeners;
 use crate::watch::part::Part;
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
-use crate::watch::state::{Filtered, More, State};
+use crate::watch::state::{Answered, Filtered, More, State};
 use crate::watch::watched_read::{Query, Special};
 use crate::wire::reply::Reply;
 use crate::wire::shared_bytes::SharedBytes;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use tidemark_log::Lsn;
 
 /// Approximate bytes of a query in the registry and in the index of its key's shard: a reference
@@ -27,18 +27,19 @@ impl Query {
         id: Lsn,
         (read, part): (Read, Part),
         keyspace: &Keyspace,
-        answer: SharedBytes,
+        answered: Answered,
         now_us: u64,
     ) -> Self {
+        let answer = &answered.answer;
         let filtered = Filtering::new(&read.filter(), read.protocol()).map(|mut filtering| {
-            let shown = filtering.apply(&answer, now_us).unwrap_or_else(|| {
+            let shown = filtering.apply(answer, now_us).unwrap_or_else(|| {
                 let mut reply = Reply::new(read.protocol());
                 reply.null();
                 reply.take()
             });
             Box::new(Filtered { filtering, shown: SharedBytes::from(&shown[..]) })
         });
-        Self::restored(id, (read, part), keyspace, (answer, filtered), (0, id), now_us)
+        Self::restored(id, (read, part), keyspace, (answered, filtered), (0, id), now_us)
     }
 
     /// Creates a query after `count` emissions, the last at `floor`; without emissions, `floor` is
@@ -47,15 +48,17 @@ impl Query {
         id: Lsn,
         (read, part): (Read, Part),
         keyspace: &Keyspace,
-        (answer, filtered): (SharedBytes, Option<Box<Filtered>>),
+        (answered, filtered): (Answered, Option<Box<Filtered>>),
         (count, floor): (u64, Lsn),
         now_us: u64,
     ) -> Self {
         let (reach, listing) = (read.reach(keyspace), Listing::of(&read));
         let is_plain = filtered.is_none() && listing.is_none();
         let more = (!is_plain).then(|| Box::new(More { filtered, listing, ..More::default() }));
-        let (emissions, cost) = (Emissions::new(count, floor), Cost::of_bytes(answer.len()));
-        let state = State { answer, emissions, listeners: Listeners::NoneSince(now_us), more };
+        let (emissions, cost) = (Emissions::new(count, floor), Cost::of_bytes(answered.answer.len()));
+        let (answer, listeners) = (SharedBytes::default(), Listeners::NoneSince(now_us));
+        let mut state = State { answer, emissions, listeners, more };
+        state.keep(answered);
         let wide = (!matches!(reach, Reach::One(_))).then_some(reach);
         let is_special = wide.is_some() || part != Part::Everything;
         Self {
@@ -63,7 +66,7 @@ impl Query {
             read,
             special: is_special.then(|| Box::new(Special { wide, part })),
             saved: AtomicU32::new(0),
-            noted: AtomicBool::new(false),
+            noted: AtomicU8::new(0),
             is_removed: AtomicBool::new(false),
             is_dormant: AtomicBool::new(false),
             cost,

@@ -5,14 +5,13 @@ use crate::context::Keys;
 use crate::engine::Engine;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::Cursor;
-use crate::watch::evaluation::with_answer;
+use crate::watch::evaluation::answered;
 use crate::watch::filter::Filtering;
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
 use crate::watch::registry::queries::Queries;
-use crate::watch::state::Filtered;
+use crate::watch::state::{Answered, Filtered};
 use crate::watch::watched_read::{Query, SharedQuery};
-use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
 use tidemark_log::Lsn;
 
@@ -27,9 +26,8 @@ impl Engine {
         let read =
             Read::decode(bytes).ok_or_else(|| bytes.malformed("this is no read that can be watched"))?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), &read, time_us);
-        let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer))
-            .map_err(|block| bytes.malformed(block.to_string()))?;
-        let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
+        let answered = answered(&mut keys, &read).map_err(|block| bytes.malformed(block.to_string()))?;
+        let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answered, time_us);
         let query = SharedQuery::new(query);
         self.register(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
@@ -194,7 +192,7 @@ struct Kept {
     last: Lsn,
     read: Read,
     /// Latest answer, and the filter's output and state; `None` if the query is dormant.
-    answers: Option<(SharedBytes, Option<Box<Filtered>>)>,
+    answers: Option<(Answered, Option<Box<Filtered>>)>,
 }
 
 fn decode_query(bytes: &mut Cursor<'_>) -> Result<Kept, ApplyError> {
@@ -212,7 +210,7 @@ fn read_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
     if is_dormant {
         return Some(Kept { id, count, last, read, answers: None });
     }
-    let answer = SharedBytes::from(bytes.bytes()?);
+    let answer = read.decode_answered(bytes.bytes()?)?;
     let filtered = match Filtering::new(&read.filter(), read.protocol()) {
         None => None,
         Some(filtering) => Some(Filtered::decode(filtering, bytes)?),

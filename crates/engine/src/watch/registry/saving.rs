@@ -33,16 +33,17 @@ pub(in crate::watch) struct Saved {
 
 impl Saved {
     fn of(query: &SharedQuery, state: &State) -> Self {
-        let State { emissions, answer, more, .. } = state;
+        let State { emissions, more, .. } = state;
         let (count, last) = (emissions.count(), emissions.last());
         let filtered = || more.as_ref().and_then(|more| more.filtered.clone());
-        let answers = (!query.is_dormant()).then(|| (answer.clone(), filtered()));
+        let answers = (!query.is_dormant()).then(|| (state.kept(), filtered()));
         Self { query: query.clone(), count, last, answers }
     }
 
     /// ```text
     /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
     ///    │ with a filter: length varint of its output │ output │ state of its operators
+    /// answer: as it is, or if its rows are followed: 0 │ what `Followed::encode` writes
     /// dormant: 0 │ id varint │ emissions at least varint │ LSN of the last of them varint │ the read
     /// ```
     pub(in crate::watch) fn encode(&self, into: &mut Vec<u8>) {

@@ -7,7 +7,7 @@ use crate::persist::record::kind;
 use crate::watch::audience::Audience;
 use crate::watch::budget::WriteBudget;
 use crate::watch::emission::Gone;
-use crate::watch::evaluation::with_answer;
+use crate::watch::evaluation::{answered, with_answer};
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
 use crate::watch::registry::queries::QueryLimits;
@@ -120,28 +120,27 @@ impl Engine {
         let mut queries = self.registry().lock();
         if let Some(query) = queries.awake_of_read(&read).cloned() {
             drop(queries);
-            return Ok(self.join(&keys, query, listener, expired));
+            return self.join(&mut keys, query, listener, expired, None);
         }
         self.check_writable()?;
         self.registry().admit(queries.len())?;
         admit_beside_others(&mut keys, &read, &reach)?;
-        let answer = with_answer(&mut keys, &read, |answer| match answer {
-            [b'-', error @ ..] => {
-                Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
-            }
-            answer => Ok(SharedBytes::from(answer)),
-        });
-        let answer = answer.map_err(CommandError::unreadable)??;
+        let answered = answered(&mut keys, &read).map_err(CommandError::unreadable)?;
+        if let [b'-', error @ ..] = &*answered.answer {
+            let error = String::from_utf8_lossy(error.trim_ascii_end()).into_owned();
+            return Err(CommandError::Text(error.into()));
+        }
+        let answer = answered.answer.clone();
         let id = self
             .log()
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         keys.note_logged(id);
-        let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us);
+        let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answered, now_us);
         let query = SharedQuery::new(query);
         self.register(&mut keys, &mut queries, &query);
         drop(queries);
-        Ok(self.join(&keys, query, listener, Some(id)))
+        self.join(&mut keys, query, listener, Some(id), Some(answer))
     }
 
     /// Resumes a subscription to query `id` after the emission at `lsn`.
@@ -221,15 +220,37 @@ impl Engine {
         query.lock().listeners.leave(listener, now_us);
     }
 
-    fn join(&self, keys: &Keys<'_>, query: SharedQuery, listener: usize, logged: Option<Lsn>) -> Subscribed {
+    /// Adds a listener to a query. `first` is the answer of one that has just begun, whose rows may be
+    /// all that it keeps.
+    fn join(
+        &self,
+        keys: &mut Keys<'_>,
+        query: SharedQuery,
+        listener: usize,
+        logged: Option<Lsn>,
+        first: Option<SharedBytes>,
+    ) -> Result<Subscribed, CommandError> {
         assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         let mut state = query.lock();
         state.listeners.join(listener);
-        let (answer, number) = (state.shown().clone(), state.emissions.count());
+        let (shown, number) = (state.shown().clone(), state.emissions.count());
+        let is_followed = state.followed().is_some();
         drop(state);
+        let answer = match first {
+            _ if !is_followed => shown,
+            Some(first) => first,
+            None => {
+                let now_us = keys.now_us();
+                let answer = with_answer(keys, &query.read, |answer| SharedBytes::from(answer));
+                answer.map_err(|block| {
+                    query.lock().listeners.leave(listener, now_us);
+                    CommandError::unreadable(block)
+                })?
+            }
+        };
         // Everything that the query reads is locked, so no record after this one has changed the
         // answer.
-        Subscribed { answer, lsn: self.log().appended(), number, logged, query }
+        Ok(Subscribed { answer, lsn: self.log().appended(), number, logged, query })
     }
 
     /// Removes the read's expired keys, so that the answer agrees with unwatched reads. Skips reads

@@ -215,7 +215,7 @@ impl Past {
         bytes.len()
     }
 
-    /// Returns where the read continues after the last record, and its answer there.
+    /// Returns where the read continues after the last record, and what it keeps of its answer there.
     ///
     /// # Panics
     /// The records have not begun the read yet.

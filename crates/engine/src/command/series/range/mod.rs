@@ -1,5 +1,9 @@
 //! The options of reads of ranges, and reading one series by them.
 
+mod following;
+
+pub(crate) use following::Followed;
+
 use super::adding::bound;
 use super::clock::Clock;
 use super::compaction;
@@ -300,6 +304,8 @@ impl Range {
         series: &TimeSeries,
     ) -> Result<Source, CommandError> {
         let open = if self.with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
+        // Where points have been dropped, the bucket would not be kept either.
+        let open = open.filter(|(time, _)| *time >= series.points().floor());
         match open {
             None => self.source_of(&View::new(series.points(), Vec::new())),
             Some((time, value)) => {
@@ -307,7 +313,7 @@ impl Range {
                 let mut points = series.points().clone();
                 points.set_options(Options::default());
                 let added = points.append_with(time, value, DuplicatePolicy::Last);
-                added.expect("nothing is too old for a series, and the last of two points is taken");
+                added.expect("what is behind the floor is not too old, and the last of two points is taken");
                 self.source_of(&View::new(&points, Vec::new()))
             }
         }
@@ -417,11 +423,7 @@ impl Range {
         };
         // The last buckets are known only after all before them.
         let wanted = if reverse { usize::MAX } else { self.count() };
-        let offset = match aggregated.stamp {
-            Stamp::Start => 0,
-            Stamp::Middle => aggregated.duration / 2,
-            Stamp::End => aggregated.duration,
-        };
+        let offset = aggregated.offset();
         let mut is_too_long = false;
         let mut windows = Windows::new(&window, |start: i64, results: &[f64]| {
             is_too_long = rows.values.len() >= VALUES_MAX;

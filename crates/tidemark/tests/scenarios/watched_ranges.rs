@@ -1,0 +1,103 @@
+//! A watched range of a time series, through `kill -9` of the server: a client that applies what comes has
+//! what the read answers.
+
+use crate::support::{Answer, Client, Server};
+use std::collections::BTreeMap;
+
+const READ: [&str; 6] = ["TS.REVRANGE", "k", "-", "+", "COUNT", "5"];
+
+/// A row: a time, and a value unless it has left.
+fn rows(answer: Answer) -> Vec<(i64, Option<Answer>)> {
+    let of_row = |row: Answer| {
+        let mut row = row.array().into_iter();
+        (row.next().expect("a time").integer(), row.next())
+    };
+    answer.array().into_iter().map(of_row).collect()
+}
+
+/// What a client keeps: the rows by time, and the place up to which it has them.
+struct Kept {
+    rows: BTreeMap<i64, Answer>,
+    sub_id: String,
+    lsn: i64,
+    seq: i64,
+}
+
+impl Kept {
+    /// Watches the read on a connection of its own.
+    fn begin(client: &mut Client) -> Self {
+        let watch: Vec<&str> = ["TS.REVRANGE.WATCH"].into_iter().chain(READ[1..].iter().copied()).collect();
+        let answer = client.call(&watch).expect("an answer").array();
+        let [_, Answer::Bulk(sub_id), _, lsn, _, seq, _, value] = &answer[..] else { panic!("{answer:?}") };
+        let (sub_id, lsn, seq) = (sub_id.clone(), lsn.integer(), seq.integer());
+        let rows =
+            rows(value.clone()).into_iter().map(|(time, value)| (time, value.expect("a value"))).collect();
+        Self { rows, sub_id, lsn, seq }
+    }
+
+    /// Applies the next frame.
+    fn follow(&mut self, client: &mut Client) {
+        let frame = client.read().expect("a frame").array();
+        let [Answer::Bulk(kind), _, lsn, seq, content] = &frame[..] else { panic!("{frame:?}") };
+        assert_eq!((kind.as_str(), seq.integer()), ("change", self.seq + 1), "{frame:?}");
+        (self.lsn, self.seq) = (lsn.integer(), seq.integer());
+        for (time, value) in rows(content.clone()) {
+            match value {
+                Some(value) => drop(self.rows.insert(time, value)),
+                None => assert!(self.rows.remove(&time).is_some(), "the row at {time} was there"),
+            }
+        }
+    }
+
+    /// Checks that it has what the read answers.
+    fn check(&self, writer: &mut Client) {
+        let fresh = rows(writer.call(&READ).expect("an answer"));
+        let kept: Vec<(i64, Option<Answer>)> =
+            self.rows.iter().rev().map(|(time, value)| (*time, Some(value.clone()))).collect();
+        assert_eq!(kept, fresh);
+    }
+}
+
+#[test]
+fn a_client_that_applies_changes_has_the_answer_after_every_kill() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(directory.path(), &["--durability", "always"]);
+    let mut writer = server.client();
+    writer.call(&["TS.CREATE", "k", "DUPLICATE_POLICY", "LAST", "RETENTION", "400"]).expect("an answer");
+    for time in 0..8 {
+        writer.call(&["TS.ADD", "k", &(time * 10).to_string(), "1.5"]).expect("an answer");
+    }
+    let mut watcher = server.client();
+    let mut kept = Kept::begin(&mut watcher);
+    let mut newest = 70;
+    for life in 0..4 {
+        for step in 0..20 {
+            let late = (newest - 20).to_string();
+            newest += 10;
+            let time = newest.to_string();
+            let write: &[&str] = match step % 4 {
+                0 | 1 => &["TS.ADD", "k", &time, "2.25"],
+                2 => &["TS.MADD", "k", &late, "7", "k", &time, "NaN"],
+                _ => &["TS.DEL", "k", &late, &late],
+            };
+            writer.call(write).expect("an answer");
+            kept.follow(&mut watcher);
+        }
+        kept.check(&mut writer);
+        // What the client misses while it is away, and the server is killed, follows.
+        drop(watcher);
+        newest += 500;
+        writer.call(&["TS.ADD", "k", &newest.to_string(), "3"]).expect("an answer");
+        if life % 2 == 1 {
+            assert_eq!(writer.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        }
+        server.kill();
+        server = Server::start(directory.path(), &["--durability", "always"]);
+        (writer, watcher) = (server.client(), server.client());
+        let resumed = watcher.call(&["EMITRECONNECT", "k", &kept.sub_id, &kept.lsn.to_string()]);
+        let resumed = resumed.expect("an answer").array();
+        assert_eq!(resumed[1].integer(), kept.seq + 1, "{resumed:?}");
+        kept.follow(&mut watcher);
+        kept.check(&mut writer);
+    }
+}
