@@ -148,6 +148,14 @@ fn block_files(storage: &Arc<dyn Storage>) -> Vec<String> {
     names
 }
 
+/// Waits until at most so many block files are left: a thread frees large values, and closes their files.
+fn wait_for_files(engine: &Engine, storage: &Arc<dyn Storage>, most: usize) {
+    while block_files(storage).len() > most {
+        std::thread::yield_now();
+        engine.log().block_files().remove_unused().expect("memory removes");
+    }
+}
+
 #[test]
 fn a_second_snapshot_writes_what_is_new() {
     let (_, storage) = memory();
@@ -181,11 +189,7 @@ fn files_leave_with_the_last_snapshot_that_needs_them() {
     assert_eq!(block_files(&storage), all, "the older of two kept snapshots needs it");
     assert_eq!(run(&engine, "SET k v"), "+OK ");
     snapshot(&engine).expect("a snapshot");
-    // A thread frees large values, and closes their files.
-    while !block_files(&storage).is_empty() {
-        std::thread::yield_now();
-        engine.log().block_files().remove_unused().expect("memory removes");
-    }
+    wait_for_files(&engine, &storage, 0);
 }
 
 #[test]
@@ -196,6 +200,8 @@ fn files_of_a_snapshot_that_failed_are_removed() {
     let engine = filled(&shared, 9_000);
     let digest = engine.digest();
     for site in [Site::Create, Site::WriteAt, Site::SyncData, Site::SyncDir, Site::Rename] {
+        // The fault is to strike the snapshot, not the log.
+        engine.log().wait_durable(engine.log().appended()).expect("the disk has space");
         let at = storage.calls_at(site) + if site == Site::Create { 2 } else { 1 };
         let fault = Fault::Error(ErrorKind::StorageFull);
         storage.set_plan(Some(Plan { fault, at, site: Some(site), forever: true, seed: 1 }));
