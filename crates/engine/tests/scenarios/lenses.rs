@@ -33,6 +33,29 @@ fn a_lens_shows_its_source_through_its_transforms() {
 }
 
 #[test]
+fn points_of_a_lens_are_read_from_a_time_on_but_not_waited_for() {
+    let engine = engine();
+    expect(
+        &engine,
+        &[
+            ("TS.MADD k 1 1 k 2 3 k 3 6 CREATE", "*3 :1 :2 :3"),
+            ("LENS.CREATE deltas k delta shift 10", "+OK"),
+            ("TS.READ deltas -", "*2 *2 :12 +2 *2 :13 +3"),
+            ("TS.READ deltas - MAX_COUNT 1", "*1 *2 :12 +2"),
+            ("TS.READ deltas +", "*1 *2 :13 +3"),
+            ("TS.READ deltas 13", "*1 *2 :13 +3"),
+            ("TS.READ deltas $", "*0"),
+            (
+                "TS.READ deltas $ BLOCK 0 1",
+                "-ERR TSDB: a client cannot wait for the points of a lens; watch it by TS.RANGE.WATCH",
+            ),
+            ("DEL k", ":1"),
+            ("TS.READ deltas -", "-ERR LENS: there is no 'k' for the lens to see"),
+        ],
+    );
+}
+
+#[test]
 fn durations_are_limited_by_the_unit_of_the_source() {
     let engine = engine();
     expect(

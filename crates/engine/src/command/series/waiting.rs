@@ -7,8 +7,9 @@ use crate::blocking::waiter::Block;
 use crate::command::parse::{canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
+use crate::keyspace::Entry;
 use crate::value::series::Points;
-use crate::value::{Object, TimeSeries, Type, TypedValue};
+use crate::value::{Lens, Object, TimeSeries, Type, TypedValue};
 use tidemark_series::{guarded, naming};
 
 /// A read as a client asks for it.
@@ -51,11 +52,19 @@ impl Request {
 /// Returns the time from which on points are read; `None` if no point can be that late.
 fn cursor(word: &[u8], series: Option<&TimeSeries>) -> Result<Option<i64>, CommandError> {
     let points = series.map(TimeSeries::points);
-    let last = || points.and_then(Points::last).map(|(time, _)| time);
+    cursor_between(word, || Ok(points.and_then(Points::first)), || Ok(points.and_then(Points::last)))
+}
+
+/// Does the same as [`cursor`] for any points, of which the first and the last can be looked up.
+fn cursor_between(
+    word: &[u8],
+    first: impl FnOnce() -> Result<Option<(i64, f64)>, CommandError>,
+    last: impl FnOnce() -> Result<Option<(i64, f64)>, CommandError>,
+) -> Result<Option<i64>, CommandError> {
     Ok(match word {
-        b"-" => Some(points.and_then(Points::first).map_or(0, |(time, _)| time)),
-        b"+" => Some(last().unwrap_or(0)),
-        b"$" => last().map_or(Some(0), |last| last.checked_add(1)),
+        b"-" => Some(first()?.map_or(0, |(time, _)| time)),
+        b"+" => Some(last()?.map_or(0, |(time, _)| time)),
+        b"$" => last()?.map_or(Some(0), |(time, _)| time.checked_add(1)),
         word => Some(canonical_integer(word).filter(|time| *time >= 0).ok_or(errors::INVALID_TIMESTAMP)?),
     })
 }
@@ -68,6 +77,9 @@ fn count_from(series: Option<&TimeSeries>, cursor: Option<i64>) -> u64 {
 pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let request = Request::parse(args)?;
     cursor(args[2], None)?;
+    if ctx.keys.peek(args[1]).and_then(Entry::object).and_then(Lens::from_object).is_some() {
+        return read_lens(ctx, args, &request);
+    }
     let series = ctx.keys.read::<TimeSeries>(args[1])?;
     let from = cursor(args[2], series)?;
     if let Some((duration, least)) = request.wait
@@ -86,6 +98,25 @@ pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         return Ok(());
     }
     answer(ctx, args[1], from, &request)
+}
+
+/// Answers with the points of a lens. No client waits for them: a change of what a lens sees wakes the
+/// clients that wait for those keys.
+fn read_lens(ctx: &mut Context<'_, '_>, args: &[&[u8]], request: &Request) -> Result<(), CommandError> {
+    if request.wait.is_some() {
+        return Err(errors::BLOCK_LENS);
+    }
+    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
+    let first = || seen.view.at_or_after(i64::MIN).map_err(errors::not_seen);
+    let last = || seen.view.at_or_before(i64::MAX).map_err(errors::not_seen);
+    let Some(from) = cursor_between(args[2], first, last)? else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let range = Range::from_time(from, request.count);
+    let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
+    let key: Box<[u8]> = args[1].into();
+    ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, false)))
 }
 
 /// Answers a client that has waited with what there is.
