@@ -27,7 +27,7 @@ pub enum Watchable {
 
 impl Watchable {
     /// Returns whether emissions carry what has changed, instead of the answer.
-    pub(super) fn emits_changes(self) -> bool {
+    pub fn emits_changes(self) -> bool {
         matches!(self, Self::Rows { .. } | Self::RowsOfSeveral { .. })
     }
 }

@@ -119,7 +119,7 @@ impl Read {
         let words = if has_line {
             line.split(' ').map(|word| word.replace('#', &number).into_bytes()).collect()
         } else {
-            watchable_line(generator)
+            judged_line(generator)
         };
         // `SORT_RO … GET #` means the element itself.
         let words = if line.starts_with("SORT_RO") { sorted(words) } else { words };
@@ -186,12 +186,14 @@ fn choose<'a, T>(from: &'a [T], random: &mut Random) -> &'a T {
 }
 
 /// Returns a read of the command table with arguments by its syntax, valid or not.
-fn watchable_line(generator: &mut Generator) -> Vec<Vec<u8>> {
+fn judged_line(generator: &mut Generator) -> Vec<Vec<u8>> {
     loop {
         let line = generator.line();
         let words: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
-        let is_watchable = command::resolve(&words).is_ok_and(|row| watch::watchable(row).is_some());
-        if is_watchable && !line.iter().any(|word| word == b"|") {
+        let how = command::resolve(&words).ok().and_then(watch::watchable);
+        // Ranges of series emit changes, which the judge does not fold; `watched_ranges` does.
+        let is_judged = how.is_some_and(|how| !how.emits_changes());
+        if is_judged && !line.iter().any(|word| word == b"|") {
             return line;
         }
     }

@@ -241,7 +241,7 @@ impl<'w> Subscriber<'w> {
         if self.open.iter().any(|open| open.subscription.read == read) {
             return Ok(());
         }
-        if let Some(stretch) = self.ask_for(&read)? {
+        if let Ok(stretch) = self.ask_for(&read)? {
             // Different words may be the same read, for example a scan with another COUNT.
             if self.open.iter().any(|open| open.name().query == stretch.name.query) {
                 self.lose_connection();
@@ -252,8 +252,8 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// Watches a read; `None` if it cannot be watched.
-    fn ask_for(&mut self, read: &Read) -> io::Result<Option<Stretch>> {
+    /// Watches a read. The error is the server's, if the read cannot be watched.
+    fn ask_for(&mut self, read: &Read) -> io::Result<Result<Stretch, String>> {
         self.select(read)?;
         let mut options = self.delivery();
         let wants_value = !self.generator.random.once_in(10);
@@ -262,14 +262,14 @@ impl<'w> Subscriber<'w> {
         }
         let answer = self.ask(&read.watch(&options))?;
         if answer.is_error() {
-            return Ok(None);
+            return Ok(Err(answer.text()));
         }
         let [_, name, _, lsn, _, seq, _, value] = answer.elements()[..] else {
             panic!("not how {} begins: {}", read.shown(), answer.text());
         };
         let value = wants_value.then(|| value.to_vec());
         let begin = Begin::Answer { lsn: number(lsn), seq: Some(number(seq)), value };
-        Ok(Some(stretch(Name::parse(content(name)), begin, &options)))
+        Ok(Ok(stretch(Name::parse(content(name)), begin, &options)))
     }
 
     fn select(&mut self, read: &Read) -> io::Result<()> {
@@ -422,7 +422,7 @@ impl<'w> Subscriber<'w> {
             }
             rest.ok()
         } else {
-            self.ask_for(&refused.read)?
+            self.ask_for(&refused.read)?.ok()
         };
         match rest {
             // As in `watch`.
@@ -458,11 +458,11 @@ impl<'w> Subscriber<'w> {
         let (name, read) = (self.open[at].name(), self.open[at].subscription.read.clone());
         let answer = self.ask_for(&read)?;
         if let Some(at) = self.open.iter().position(|open| open.name() == name) {
-            let again = answer.expect("what is watched can be watched");
+            let again = answer.unwrap_or_else(|error| panic!("{name} is watched and refused: {error}"));
             assert_eq!(again.name, name, "it is the same subscription");
             self.close(at);
             self.begin(read, again);
-        } else if let Some(stretch) = answer {
+        } else if let Ok(stretch) = answer {
             self.begin(read, stretch);
         }
         Ok(())
