@@ -116,6 +116,7 @@ fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &s
         .flat_map(|lsn| snapshots.open(lsn).expect(case).block_files().expect(case))
         .map(|file| file.number)
         .collect();
+    wait_for_files(&engine, &storage, listed.len());
     let there = engine.log().block_files().list().expect("memory lists");
     assert_eq!(there, listed.into_iter().collect::<Vec<_>>(), "{case}: files that snapshots need");
     assert_eq!(run(&engine, "SET life goes-on"), "+OK ");
