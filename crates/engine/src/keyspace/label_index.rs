@@ -3,14 +3,13 @@
 use super::{Entry, Table};
 use crate::value::{Labels, Object, TimeSeries, TypedValue};
 use foldhash::fast::FixedState;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
-/// Hashes of keys: one in place, more in a set. Sorted, because looking at two sets in one order costs a
-/// tenth of looking up each hash of one in the other.
+/// Hashes of keys: one in place, more in a set.
 #[derive(Debug)]
 enum Posting {
     One(u64),
-    Many(BTreeSet<u64>),
+    Many(HashSet<u64, FixedState>),
 }
 
 impl Posting {
@@ -49,24 +48,10 @@ impl Posting {
         }
     }
 
-    /// Calls `visit` with each hash that is in `other` too, if there is another, in ascending order.
-    /// O(hashes), or O(n*log(m)) of n hashes here and many more there.
-    fn for_each_common(&self, other: Option<&Self>, mut visit: impl FnMut(u64)) {
-        match (self, other) {
-            (Self::One(only), other) => {
-                if other.is_none_or(|other| other.has(*only)) {
-                    visit(*only);
-                }
-            }
-            (Self::Many(hashes), None) => hashes.iter().for_each(|hash| visit(*hash)),
-            (Self::Many(hashes), Some(Self::One(only))) => {
-                if hashes.contains(only) {
-                    visit(*only);
-                }
-            }
-            (Self::Many(hashes), Some(Self::Many(others))) => {
-                hashes.intersection(others).for_each(|hash| visit(*hash));
-            }
+    fn iter(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Self::One(only) => Box::new(std::iter::once(*only)),
+            Self::Many(hashes) => Box::new(hashes.iter().copied()),
         }
     }
 }
@@ -145,8 +130,7 @@ impl LabelIndex {
     }
 
     /// Finds the series that meet all conditions, of which there is at least one; a series with a label
-    /// twice may come twice. O(series that meet any of the conditions), and O(series that meet the
-    /// condition which the fewest meet) if those are much fewer.
+    /// twice may come twice. O(series that meet the condition which the fewest meet).
     pub(crate) fn find<'t>(
         &self,
         table: &'t Table<Entry>,
@@ -155,13 +139,11 @@ impl LabelIndex {
         let count =
             |condition: &&Condition<'_>| self.postings(**condition).map(|(_, posting)| posting.len()).sum();
         let rarest = conditions.iter().min_by_key::<usize, _>(count).expect("a filter has a condition");
-        let mut others: Vec<Vec<&Posting>> = conditions
+        let others: Vec<Vec<&Posting>> = conditions
             .iter()
             .filter(|condition| !std::ptr::eq(*condition, rarest))
             .map(|condition| self.postings(*condition).map(|(_, posting)| posting).collect())
             .collect();
-        let single = others.iter().position(|postings| postings.len() == 1);
-        let common = single.map(|at| others.swap_remove(at)[0]);
         let mut found = Vec::new();
         for (value, posting) in self.postings(*rarest) {
             let has_label = |entry: &Entry| {
@@ -171,12 +153,10 @@ impl LabelIndex {
             // An entry is in memory of its own, so it is looked up last.
             let meets_all =
                 |hash: &u64| others.iter().all(|postings| postings.iter().any(|posting| posting.has(*hash)));
-            posting.for_each_common(common, |hash| {
-                if meets_all(&hash) {
-                    let entry = table.find(hash, has_label).expect("the index has the labels of entries");
-                    found.push((entry, series_of(entry).expect("it was found as a series")));
-                }
-            });
+            for hash in posting.iter().filter(meets_all) {
+                let entry = table.find(hash, has_label).expect("the index has the labels of entries");
+                found.push((entry, series_of(entry).expect("it was found as a series")));
+            }
         }
         found
     }
