@@ -1,7 +1,7 @@
 //! Why a command was refused, in the error texts that Redis clients expect.
 
 use std::borrow::Cow;
-use tidemark_series::UnreadableBlock;
+use tidemark_series::{UnreadableBlock, guarded_or};
 
 /// A refused command. The text starts with a code that programs can match on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,12 @@ impl CommandError {
     #[cold]
     pub(crate) fn unreadable(block: UnreadableBlock) -> Self {
         Self::UnreadableBlock(Box::new(block))
+    }
+
+    /// Runs what may read series. Fails if a block that it needs cannot be read.
+    #[inline]
+    pub(crate) fn guard<T>(run: impl FnOnce() -> Result<T, Self>) -> Result<T, Self> {
+        guarded_or(run, |block| Err(Self::unreadable(block)))
     }
 
     /// Names the series whose block cannot be read, if the error is of that kind.

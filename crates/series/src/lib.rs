@@ -33,7 +33,7 @@ pub use series::{
     AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Part, Reading,
     SealedPiece, Series, Snapshot, Unsealed,
 };
-pub use unreadable::{UnreadableBlock, guarded, naming, take_refusing_block};
+pub use unreadable::{UnreadableBlock, guarded, guarded_or, naming, take_refusing_block};
 
 pub use window::{Aggregation, Buckets, UnknownAggregation, Window, Windows, aggregate};
 

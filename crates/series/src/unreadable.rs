@@ -4,7 +4,7 @@
 //! file, which may be damaged. A read that meets such a block serves none of its points and records
 //! what is wrong for the [`guarded`] call that it is in, whose caller drops what was read.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// A block whose points cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,28 +33,33 @@ impl UnreadableBlock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
-#[derive(Debug, Default)]
+/// What the innermost guarded call of a thread has met. Every command runs in one, so it is a byte; the
+/// failures, which are rare, lie beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
     /// No caller waits to be told of failures.
-    #[default]
     Absent,
-    /// The first failure, if there was one.
-    Present(Option<UnreadableBlock>),
+    Present,
+    /// There is a failure.
+    Failed,
 }
 
 thread_local! {
     /// The block for which a point was refused last.
     static REFUSING: RefCell<Option<UnreadableBlock>> = const { RefCell::new(None) };
-    static GUARD: RefCell<Guard> = const { RefCell::new(Guard::Absent) };
+    static GUARD: Cell<Guard> = const { Cell::new(Guard::Absent) };
+    /// The first failure of each guarded call that has failed, the innermost call's last.
+    static FAILURES: RefCell<Vec<UnreadableBlock>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Restores the outer guard, also when the inner call panics.
-struct Outer(Option<Guard>);
+struct Outer(Guard);
 
 impl Drop for Outer {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(outer) = self.0.take() {
-            GUARD.set(outer);
+        if GUARD.replace(self.0) == Guard::Failed {
+            take_failure();
         }
     }
 }
@@ -64,16 +69,26 @@ impl Drop for Outer {
 /// # Errors
 /// The first block that `read` needed and that could not be read. What `read` has computed is wrong
 /// then, and dropped.
+#[inline]
 pub fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, UnreadableBlock> {
-    let outer = Outer(Some(GUARD.replace(Guard::Present(None))));
+    guarded_or(|| Ok(read()), Err)
+}
+
+/// As [`guarded`]: returns what `read` returns, or what `fail` makes of the block that could not be read.
+#[inline]
+pub fn guarded_or<T>(read: impl FnOnce() -> T, fail: impl FnOnce(UnreadableBlock) -> T) -> T {
+    let _outer = Outer(GUARD.replace(Guard::Present));
     let value = read();
-    let guard = GUARD.take();
-    drop(outer);
-    match guard {
-        Guard::Present(Some(block)) => Err(block),
-        Guard::Present(None) => Ok(value),
-        Guard::Absent => unreachable!("only an inner guard replaces this one, and restores it"),
+    if GUARD.get() == Guard::Failed {
+        GUARD.set(Guard::Present);
+        return fail(take_failure());
     }
+    value
+}
+
+#[cold]
+fn take_failure() -> UnreadableBlock {
+    FAILURES.with_borrow_mut(Vec::pop).expect("a call that has failed keeps its failure")
 }
 
 #[cold]
@@ -90,29 +105,28 @@ pub fn take_refusing_block() -> Option<UnreadableBlock> {
 /// Runs `read` of the series with this name: a failure in it is recorded with the name.
 pub fn naming<T>(name: &[u8], read: impl FnOnce() -> T) -> T {
     let value = read();
-    GUARD.with_borrow_mut(|guard| {
-        if let Guard::Present(Some(_)) = guard {
-            name_failure(guard, name);
-        }
-    });
+    if GUARD.get() == Guard::Failed {
+        name_failure(name);
+    }
     value
 }
 
 #[cold]
-fn name_failure(guard: &mut Guard, name: &[u8]) {
-    if let Guard::Present(failure) = guard {
-        *failure = failure.take().map(|block| block.of(name));
-    }
+fn name_failure(name: &[u8]) {
+    FAILURES.with_borrow_mut(|failures| {
+        let failure = failures.pop().map(|block| block.of(name));
+        failures.extend(failure);
+    });
 }
 
 /// Records a failure for the caller that guards this thread's reads.
 #[cold]
 pub(crate) fn note(block: impl FnOnce() -> UnreadableBlock) -> Unreadable {
-    GUARD.with_borrow_mut(|guard| {
-        if let Guard::Present(failure @ None) = guard {
-            *failure = Some(block());
-        }
-    });
+    if GUARD.get() == Guard::Present {
+        let block = block();
+        FAILURES.with_borrow_mut(|failures| failures.push(block));
+        GUARD.set(Guard::Failed);
+    }
     Unreadable
 }
 
@@ -130,8 +144,10 @@ pub(crate) fn served<T: Default>(read: Result<T, Unreadable>) -> T {
 
 #[cold]
 fn nothing<T: Default>() -> T {
-    let is_guarded = GUARD.with_borrow(|guard| matches!(guard, Guard::Present(_)));
-    assert!(is_guarded, "a block cannot be read from its file, and the caller does not guard its reads");
+    assert!(
+        GUARD.get() != Guard::Absent,
+        "a block cannot be read from its file, and the caller does not guard its reads"
+    );
     T::default()
 }
 
@@ -155,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn the_failure_of_an_outer_guard_outlives_an_inner_one() {
+        let failed: Result<(), _> = guarded(|| {
+            note(|| failure(1));
+            assert_eq!(guarded(|| served::<i32>(Err(note(|| failure(2))))), Err(failure(2)));
+            assert_eq!(guarded(|| 7), Ok(7));
+        });
+        assert_eq!(failed, Err(failure(1)));
+        assert_eq!(guarded(|| 8), Ok(8));
+    }
+
+    #[test]
     fn a_failure_has_the_name_of_its_series() {
         let failed = guarded(|| {
             naming(b"whole", || ());
@@ -175,6 +202,14 @@ mod tests {
     fn a_guard_is_gone_after_a_panic_in_it() {
         let panicked = std::panic::catch_unwind(|| guarded(|| panic!("a test")));
         assert!(panicked.is_err());
+        let panicked = std::panic::catch_unwind(|| {
+            guarded(|| {
+                note(|| failure(1));
+                panic!("a test behind a failure")
+            })
+        });
+        assert!(panicked.is_err());
         assert!(std::panic::catch_unwind(|| served::<()>(Err(Unreadable))).is_err());
+        assert_eq!(guarded(|| note(|| failure(2))), Err(failure(2)), "its failure is gone as well");
     }
 }

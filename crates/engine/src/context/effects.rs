@@ -5,7 +5,6 @@ use crate::error::CommandError;
 use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 use tidemark_log::Lsn;
-use tidemark_series::guarded;
 
 /// A command that is logged in place of the one that ran.
 #[derive(Debug)]
@@ -66,9 +65,7 @@ impl Rest {
     /// Writes the reply, or the error in place of it.
     pub(crate) fn write(self, reply: &mut Reply) {
         let mark = reply.len();
-        let written =
-            guarded(|| (self.0)(reply)).unwrap_or_else(|block| Err(CommandError::unreadable(block)));
-        if let Err(error) = written {
+        if let Err(error) = CommandError::guard(|| (self.0)(reply)) {
             reply.truncate(mark);
             reply.error(&error);
         }

@@ -10,7 +10,6 @@ use crate::execute::locking::Access;
 use crate::execute::noted::Noted;
 use crate::persist::points::PointsRun;
 use crate::wire::reply::Reply;
-use tidemark_series::guarded;
 
 impl Engine {
     /// Runs a command from the log: as [`Engine::execute`], but without logging and without serving
@@ -62,8 +61,7 @@ impl Engine {
         if keys.events.are_wanted() {
             keys.note_misses(call.command, call.args);
         }
-        let run = guarded(|| handler(&mut Context { keys, reply }, call.args));
-        if let Err(error) = run.unwrap_or_else(|block| Err(CommandError::unreadable(block))) {
+        if let Err(error) = CommandError::guard(|| handler(&mut Context { keys, reply }, call.args)) {
             answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {

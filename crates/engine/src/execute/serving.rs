@@ -24,7 +24,6 @@ use crate::wire::reply::Reply;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tidemark_log::Lsn;
-use tidemark_series::guarded;
 
 /// A served client and its reply.
 type Served = (Arc<Waiter>, Delivery);
@@ -75,9 +74,8 @@ impl Engine {
         let serve = command::by_id(id)
             .and_then(|row| row.serve)
             .unwrap_or_else(|| panic!("command {id} lets clients wait and does not say how they are served"));
-        let served = guarded(|| serve(&mut Context { keys, reply: &mut reply }, key, &args));
-        if let Err(error) = served.unwrap_or_else(|block| Err(CommandError::unreadable(block).of_series(key)))
-        {
+        let served = CommandError::guard(|| serve(&mut Context { keys, reply: &mut reply }, key, &args));
+        if let Err(error) = served.map_err(|error| error.of_series(key)) {
             assert!(
                 !keys.effects.changed,
                 "serving command {id} has failed with '{error}' and changed something"
@@ -120,9 +118,9 @@ impl Engine {
         let serve = command::by_id(waiter.command).and_then(|row| row.serve);
         let serve = serve.expect("a command that lets clients wait says how they are served");
         let mark = reply.len();
-        let served = guarded(|| serve(&mut Context { keys: &mut keys, reply }, key, &waiter.args()));
-        if let Err(error) = served.unwrap_or_else(|block| Err(CommandError::unreadable(block).of_series(key)))
-        {
+        let served =
+            CommandError::guard(|| serve(&mut Context { keys: &mut keys, reply }, key, &waiter.args()));
+        if let Err(error) = served.map_err(|error| error.of_series(key)) {
             reply.truncate(mark);
             reply.error(&error);
         }

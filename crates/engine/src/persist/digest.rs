@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::{Entry, ValueRef};
 use crate::value::{Decimal, Type};
-use tidemark_series::{guarded, naming};
+use tidemark_series::naming;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
     /// # Errors
     /// A block of a series cannot be read.
     pub fn try_digest(&self) -> Result<u128, CommandError> {
-        guarded(|| self.sum_of_entries()).map_err(CommandError::unreadable)
+        CommandError::guard(|| Ok(self.sum_of_entries()))
     }
 
     fn sum_of_entries(&self) -> u128 {

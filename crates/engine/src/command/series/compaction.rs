@@ -47,11 +47,6 @@ struct Before {
     closed: Vec<Write>,
 }
 
-/// Returns the series of a key, expired or not.
-fn series<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
-    keys.read(key).ok().flatten()
-}
-
 /// Adds a point to a series and reports the change, by an event if Redis has one.
 pub(super) fn append(
     keys: &mut Keys<'_>,
@@ -60,7 +55,7 @@ pub(super) fn append(
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
-    if series(keys, key).is_some_and(|series| !is_in_open_buckets(series, time)) {
+    if keys.series(key).is_some_and(|series| !is_in_open_buckets(series, time)) {
         foresight::look(keys, key, time..=time)?;
     }
     follow_append(keys, key, (time, value), policy, event)
@@ -114,7 +109,7 @@ pub(super) fn remove(
     to: i64,
     event: Option<&'static str>,
 ) -> Result<u64, CommandError> {
-    if series(keys, key).is_some_and(TimeSeries::has_rules) {
+    if keys.series(key).is_some_and(TimeSeries::has_rules) {
         foresight::look(keys, key, from..=to)?;
     }
     follow_remove(keys, key, from, to, event)
@@ -165,7 +160,7 @@ impl Backfill {
     /// The points of the source, or those of the destination that they join, cannot be read.
     pub(super) fn of(keys: &Keys<'_>, key: &[u8], rule: &Rule) -> Result<Self, CommandError> {
         let mut writes = Vec::new();
-        if let Some(series) = series(keys, key) {
+        if let Some(series) = keys.series(key) {
             let read = guarded(|| {
                 rule.for_each_result(series.points(), |start, result| {
                     writes.push(Write {
@@ -192,7 +187,7 @@ impl Backfill {
 /// Returns what a compacted series would get if the open bucket were over; `None` if it is not
 /// compacted, or its source has no points.
 pub(super) fn open_bucket(keys: &Keys<'_>, key: &[u8], destination: &TimeSeries) -> Option<(i64, f64)> {
-    let source = series(keys, destination.source()?)?;
+    let source = keys.series(destination.source()?)?;
     let rule = source.rules().iter().find(|rule| *rule.destination == *key)?;
     let (newest, _) = source.points().last()?;
     let start = rule.start_of(newest);
@@ -208,7 +203,7 @@ fn report(keys: &mut Keys<'_>, key: &[u8], event: Option<&'static str>, before: 
 
 /// Reports to reads of the destinations that the open bucket has changed.
 fn report_open_buckets(keys: &mut Keys<'_>, key: &[u8]) {
-    let rules = series(keys, key).map_or(&[][..], TimeSeries::rules);
+    let rules = keys.series(key).map_or(&[][..], TimeSeries::rules);
     if rules.iter().any(|rule| keys.is_read(&rule.destination)) {
         let destinations: Vec<_> = rules.iter().map(|rule| rule.destination.clone()).collect();
         destinations.iter().for_each(|destination| keys.changed_open_bucket(destination));
@@ -249,7 +244,7 @@ impl Before {
         // The first number behind NaNs is the neighbour of the last number before them.
         let ends_nans = self.newest.is_some_and(|(_, newest)| newest.is_nan()) && !value.is_nan();
         if !is_newest || ends_nans {
-            let affected = series(keys, key).map_or_else(Vec::new, |series| {
+            let affected = keys.series(key).map_or_else(Vec::new, |series| {
                 let of_rule = |rule: &Rule| Affected {
                     own: if is_newest { BTreeSet::new() } else { BTreeSet::from([rule.start_of(time)]) },
                     beside: rule.beside(series.points(), time, time).collect(),
@@ -281,12 +276,12 @@ fn removed_from(series: &TimeSeries, rule: &Rule, from: i64, to: i64) -> Affecte
 
 /// Writes the affected buckets of each rule that are over, and removes those that are open again.
 fn settle(keys: &mut Keys<'_>, key: &[u8], newest_before: Option<i64>, affected: &[Affected]) {
-    let Some(source) = series(keys, key) else { return };
+    let Some(source) = keys.series(key) else { return };
     let points = source.points();
     let newest = points.last().map(|(time, _)| time);
     let mut writes = Vec::new();
     for (rule, affected) in source.rules().iter().zip(affected) {
-        let Some(destination) = series(keys, &rule.destination) else { continue };
+        let Some(destination) = keys.series(&rule.destination) else { continue };
         let open = newest.map_or(i64::MIN, |newest| rule.start_of(newest));
         let open_before = newest_before.map_or(i64::MIN, |newest| rule.start_of(newest));
         let reopened = (open < open_before).then_some(open);

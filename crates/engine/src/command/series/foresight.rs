@@ -9,7 +9,7 @@ use crate::context::Keys;
 use crate::error::CommandError;
 use crate::value::{Rule, TimeSeries};
 use std::ops::RangeInclusive;
-use tidemark_series::{guarded, naming};
+use tidemark_series::naming;
 
 /// Looks whether all can be read that a change of the points in a range may need.
 ///
@@ -17,18 +17,17 @@ use tidemark_series::{guarded, naming};
 /// A block cannot be read.
 pub(super) fn look(keys: &Keys<'_>, key: &[u8], range: RangeInclusive<i64>) -> Result<(), CommandError> {
     if may_lack_points(keys, key) {
-        guarded(|| read(keys, key, *range.start(), *range.end())).map_err(CommandError::unreadable)?;
+        CommandError::guard(|| {
+            read(keys, key, *range.start(), *range.end());
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
-fn series<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
-    keys.read(key).ok().flatten()
-}
-
 /// Whether points of a series, or of one that it is compacted into, may be out of memory.
 fn may_lack_points(keys: &Keys<'_>, key: &[u8]) -> bool {
-    series(keys, key).is_some_and(|series| {
+    keys.series(key).is_some_and(|series| {
         series.points().may_lack_points()
             || series.rules().iter().any(|rule| may_lack_points(keys, &rule.destination))
     })
@@ -37,7 +36,7 @@ fn may_lack_points(keys: &Keys<'_>, key: &[u8]) -> bool {
 /// Reads what a change of the points from `from` to `to` may need, in the series and in all that it is
 /// compacted into.
 fn read(keys: &Keys<'_>, key: &[u8], from: i64, to: i64) {
-    let Some(series) = series(keys, key) else { return };
+    let Some(series) = keys.series(key) else { return };
     let changes: Vec<_> = naming(key, || {
         series.points().read_for_change(from..=to);
         series.rules().iter().map(|rule| (rule, buckets_read(series, rule, from, to))).collect()

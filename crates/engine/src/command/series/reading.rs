@@ -62,7 +62,18 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let mut range = Range::between(args[2], args[3], Clock::new(ctx.keys.now_us(), seen.unit()))?;
     range.parse_options(args, 4)?;
     let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
-    let key: Box<[u8]> = args[1].into();
+    reply_unlocked(ctx, args[1], range, source, reverse)
+}
+
+/// Writes a range of a series or lens once the locks are released. An error names the key.
+pub(super) fn reply_unlocked(
+    ctx: &mut Context<'_, '_>,
+    key: &[u8],
+    range: Range,
+    source: Source,
+    reverse: bool,
+) -> Result<(), CommandError> {
+    let key: Box<[u8]> = key.into();
     ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, reverse)))
 }
 

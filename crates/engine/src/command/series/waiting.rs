@@ -2,15 +2,15 @@
 
 use super::errors;
 use super::range::Range;
-use super::reading::reply_range;
+use super::reading::reply_unlocked;
 use crate::blocking::waiter::Block;
 use crate::command::parse::{canonical_integer, is};
-use crate::context::{Context, Keys};
+use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::Entry;
 use crate::value::series::Points;
 use crate::value::{Lens, Object, TimeSeries, Type, TypedValue};
-use tidemark_series::{guarded, naming};
+use tidemark_series::guarded;
 
 /// A read as a client asks for it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -115,14 +115,13 @@ fn read_lens(ctx: &mut Context<'_, '_>, args: &[&[u8]], request: &Request) -> Re
     };
     let range = Range::from_time(from, request.count);
     let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
-    let key: Box<[u8]> = args[1].into();
-    ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, false)))
+    reply_unlocked(ctx, args[1], range, source, false)
 }
 
 /// Answers a client that has waited with what there is.
 pub(super) fn serve(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError> {
     let request = Request::parse(args)?;
-    let from = cursor(args[2], series(ctx.keys, key))?;
+    let from = cursor(args[2], ctx.keys.series(key))?;
     answer(ctx, key, from, &request)
 }
 
@@ -136,25 +135,19 @@ fn is_ready(object: Option<&Object>, args: &[Vec<u8>]) -> bool {
     guarded(is_ready).unwrap_or(true)
 }
 
-/// Returns the series of a key, if it holds one.
-fn series<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
-    keys.read(key).ok().flatten()
-}
-
 fn answer(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
     from: Option<i64>,
     request: &Request,
 ) -> Result<(), CommandError> {
-    let Some((series, from)) = series(ctx.keys, key).zip(from) else {
+    let Some((series, from)) = ctx.keys.series(key).zip(from) else {
         ctx.reply.array(0);
         return Ok(());
     };
     let range = Range::from_time(from, request.count);
     let source = range.source(ctx.keys, key, series)?;
-    let key: Box<[u8]> = key.into();
-    ctx.write_unlocked(move |reply| naming(&key, || reply_range(reply, &range, &source, false)))
+    reply_unlocked(ctx, key, range, source, false)
 }
 
 #[cfg(test)]

@@ -122,16 +122,21 @@ impl Keys<'_> {
     /// Creates the record in which a command notes how it moves a sorted set's members, for
     /// [`Keys::changed_in`].
     pub(crate) fn moves(&self, key: &[u8]) -> Moves {
-        let shard = self.shard(key);
-        Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
+        Moves::none(self.is_watched(key))
     }
 
     /// Creates the record in which a command notes a series' points before it changes them, for
     /// [`Keys::changed_in`].
     #[inline]
     pub(crate) fn points_before(&self, key: &[u8]) -> PointsBefore {
+        PointsBefore::none(self.is_watched(key))
+    }
+
+    /// Whether watched reads name the key.
+    #[inline]
+    fn is_watched(&self, key: &[u8]) -> bool {
         let shard = self.shard(key);
-        PointsBefore::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
+        shard.is_read() && !shard.index().of_key(self.db(), key).is_empty()
     }
 
     /// Marks the key as ready if a client is blocked on it that can be served.

@@ -91,6 +91,11 @@ impl Keys<'_> {
         }
     }
 
+    /// Returns the series of a key; `None` if it holds none.
+    pub(crate) fn series(&self, key: &[u8]) -> Option<&TimeSeries> {
+        self.read(key).ok().flatten()
+    }
+
     /// Returns a series to add points to, with one lookup; `None` if the key does not exist. The
     /// caller reports changes by [`Keys::changed`].
     #[inline]
