@@ -84,12 +84,8 @@ impl RowReader for CsvReader {
                 let value = text(self.plan.value).map(<[u8]>::trim_ascii).filter(|text| !text.is_empty());
                 row.set_value(&self.plan, value.map(|text| parse_value(&self.plan, text)).transpose()?)
             });
-            match filled {
-                Ok(true) => return Ok(true),
-                Ok(false) => {}
-                Err(error) => {
-                    return Err(ReadError::Row(BadRow::new(self.place(), &self.plan.wanted, error)));
-                }
+            if filled.map_err(|error| ReadError::of_row(self.place(), &self.plan.wanted, error))? {
+                return Ok(true);
             }
         }
     }

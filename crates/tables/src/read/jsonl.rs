@@ -3,7 +3,7 @@
 use super::bounded::ROW_BYTES_MAX;
 use super::mapping::{Mapping, Plan};
 use super::row::{FieldError, parse_value};
-use super::{BadRow, ReadError, Row, RowReader, TimeFormat};
+use super::{ReadError, Row, RowReader, TimeFormat};
 use crate::columns;
 use crate::unit::Unit;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -169,12 +169,9 @@ impl RowReader for JsonReader {
             if self.line.trim_ascii().is_empty() {
                 continue;
             }
-            match self.fill(row) {
-                Ok(true) => return Ok(true),
-                Ok(false) => {}
-                Err(error) => {
-                    return Err(ReadError::Row(BadRow::new(self.place(), &self.plan.wanted, error)));
-                }
+            let filled = self.fill(row);
+            if filled.map_err(|error| ReadError::of_row(self.place(), &self.plan.wanted, error))? {
+                return Ok(true);
             }
         }
     }

@@ -64,13 +64,6 @@ impl fmt::Display for BadRow {
     }
 }
 
-impl BadRow {
-    fn new(place: String, wanted: &[Vec<u8>], error: FieldError) -> Self {
-        let column = error.column.and_then(|column| wanted.get(column));
-        Self { place, column: column.map(|name| name.escape_ascii().to_string()), reason: error.reason }
-    }
-}
-
 /// Why a table cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -84,6 +77,14 @@ pub enum ReadError {
     /// One row.
     #[error("{0}")]
     Row(BadRow),
+}
+
+impl ReadError {
+    /// Returns the error of the row at `place`, whose columns are numbered as the wanted ones.
+    fn of_row(place: String, wanted: &[Vec<u8>], FieldError { column, reason }: FieldError) -> Self {
+        let column = column.and_then(|column| wanted.get(column));
+        Self::Row(BadRow { place, column: column.map(|name| name.escape_ascii().to_string()), reason })
+    }
 }
 
 /// Reads a table row by row.

@@ -4,7 +4,7 @@ use super::guard::guarded;
 use super::mapping::{Mapping, Plan};
 use super::row::FieldError;
 use super::template::Piece;
-use super::{BadRow, ReadError, Row, RowReader, TimeFormat};
+use super::{ReadError, Row, RowReader, TimeFormat};
 use crate::unit::Unit;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
@@ -433,12 +433,9 @@ impl RowReader for ParquetReader {
             self.at.in_batch += 1;
             self.at.row += 1;
             self.at.done += 1;
-            match self.fill(row) {
-                Ok(true) => return Ok(true),
-                Ok(false) => {}
-                Err(error) => {
-                    return Err(ReadError::Row(BadRow::new(self.place(), &self.plan.wanted, error)));
-                }
+            let filled = self.fill(row);
+            if filled.map_err(|error| ReadError::of_row(self.place(), &self.plan.wanted, error))? {
+                return Ok(true);
             }
         }
     }
