@@ -2,17 +2,14 @@
 //! the original itself would lose, and makes a pool that continues from there.
 
 use super::check;
-use crate::server_args::ServerArgs;
+use crate::server_args::DatabaseArgs;
 use anyhow::{Context, bail, ensure};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 use tidemark_lab::client::Client;
-use tidemark_lab::duration;
-use tidemark_lab::target::Target;
 use tidemark_pool::Catalogue;
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::original::{
@@ -47,16 +44,7 @@ pub(super) struct ImportArgs {
     #[arg(long, required_unless_present_any = ["dry_run", "output"])]
     key: Option<String>,
     #[command(flatten)]
-    server: ServerArgs,
-    /// Database of the server
-    #[arg(short = 'n', long)]
-    database: Option<u32>,
-    /// Longest wait for a connection, and for an answer
-    #[arg(short, long, default_value = "30s", value_parser = duration::parse)]
-    timeout: Duration,
-    /// Print help
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
+    at: DatabaseArgs,
 }
 
 /// What the stock is computed from.
@@ -214,9 +202,8 @@ fn create(
     first_draw: u64,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let mut target: Target = args.server.target();
-    target.database = args.database.unwrap_or(target.database);
-    let mut client = Client::connect(&target, args.timeout)?;
+    let target = args.at.target();
+    let mut client = Client::connect(&target, args.at.timeout)?;
     let text = CatalogueFile::to_text(catalogue, FileFormat::Json);
     let answer =
         client.call(&["DURABLE", "POOL.CREATE", key, "FROM", &first_draw.to_string(), "JSON", &text])?;

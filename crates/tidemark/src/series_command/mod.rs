@@ -10,14 +10,10 @@ mod import;
 mod link;
 mod moment;
 
-use crate::server_args::ServerArgs;
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use std::time::Duration;
-use tidemark_lab::duration;
 use tidemark_lab::interrupt::Interrupt;
 use tidemark_lab::output;
-use tidemark_lab::target::Target;
 
 /// Write points of time series to files, and take points from files: Parquet, CSV, JSON Lines
 #[derive(Args)]
@@ -32,30 +28,6 @@ enum SeriesCommand {
     Export(Box<export::ExportArgs>),
     /// Add the points of files to series, which are created if they do not exist
     Import(Box<import::ImportArgs>),
-}
-
-/// Flags of both subcommands.
-#[derive(Args)]
-struct LinkArgs {
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Database
-    #[arg(short = 'n', long)]
-    database: Option<u32>,
-    /// Longest wait for a connection, and for an answer
-    #[arg(short, long, default_value = "30s", value_parser = duration::parse)]
-    timeout: Duration,
-    /// Print help
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
-}
-
-impl LinkArgs {
-    fn target(&self) -> Target {
-        let mut target = self.server.target();
-        target.database = self.database.unwrap_or(target.database);
-        target
-    }
 }
 
 /// Runs one of the subcommands.

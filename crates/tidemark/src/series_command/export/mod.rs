@@ -5,11 +5,11 @@ mod header;
 mod pages;
 mod selection;
 
-use super::LinkArgs;
 use super::link::Link;
 use super::moment::{Length, Moment};
 use crate::counted::counted;
 use crate::name::printable;
+use crate::server_args::DatabaseArgs;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use destination::Destination;
@@ -75,7 +75,7 @@ pub(super) struct ExportArgs {
     #[arg(long)]
     unit: Option<Unit>,
     #[command(flatten)]
-    link: LinkArgs,
+    at: DatabaseArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -106,7 +106,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     ensure!(!(format == Format::Parquet && args.dates), "--dates is for texts; Parquet has timestamps");
     Destination::check(args.output.as_deref(), args.force)?;
     // Standard output may block for ever, and nothing has to be removed there.
-    let mut link = Link::connect(&args.link.target(), args.link.timeout, args.output.is_some())?;
+    let mut link = Link::connect(&args.at.target(), args.at.timeout, args.output.is_some())?;
     let keys = selection::keys(args, &mut link)?;
     let headers = header::read(&mut link, &keys)?;
     let unit = common_unit(&headers, args.unit)?;
@@ -121,8 +121,8 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let writer = destination.writer(format, &layout)?;
     let points = transfer(args, &mut link, &headers, &ranges, &layout, writer)?;
     destination.complete()?;
-    let series = if headers.len() == 1 { "1 series".to_owned() } else { format!("{} series", headers.len()) };
-    output::report(format_args!("{} of {series} exported as {format}", counted(points, "point")));
+    let (points, series) = (counted(points, "point"), headers.len());
+    output::report(format_args!("{points} of {series} series exported as {format}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -203,24 +203,19 @@ fn transfer(
     layout: &Layout,
     writer: Box<dyn TableWriter>,
 ) -> anyhow::Result<u64> {
-    let (sender, receiver) = sync_channel::<(SeriesRow, Points)>(PAGES_WAITING);
+    let (sender, receiver) = sync_channel::<Option<(SeriesRow, Points)>>(PAGES_WAITING);
     let bar = progress_bar();
     let (points, written) = std::thread::scope(|scope| {
         let writing = scope.spawn(move || -> Result<(), WriteError> {
             let mut writer = writer;
-            let mut is_whole = true;
-            loop {
-                match receiver.recv() {
-                    Ok((series, points)) if !points.columns.is_empty() => writer.write(&series, &points)?,
-                    // The mark that all points have come.
-                    Ok(_) => break,
-                    Err(_) => {
-                        is_whole = false;
-                        break;
-                    }
+            while let Ok(page) = receiver.recv() {
+                match page {
+                    Some((series, points)) => writer.write(&series, &points)?,
+                    None => return writer.finish(),
                 }
             }
-            if is_whole { writer.finish() } else { Ok(()) }
+            // Not all points have come.
+            Ok(())
         });
         let mut read = || -> anyhow::Result<u64> {
             let mut points = 0;
@@ -232,14 +227,13 @@ fn transfer(
                     points += page.times.len() as u64;
                     bar.set_position(points);
                     // The thread has ended with an error, which is returned below.
-                    if sender.send((row.clone(), page)).is_err() {
+                    if sender.send(Some((row.clone(), page))).is_err() {
                         return Ok(points);
                     }
                 }
                 link.check_interrupt()?;
             }
-            let end = SeriesRow { key: Vec::new(), labels: Vec::new() };
-            let _ = sender.send((end, Points::default()));
+            let _ = sender.send(None);
             Ok(points)
         };
         let points = read();

@@ -1,4 +1,5 @@
-//! The points of a series, some thousand at a time: the server answers each page quickly, and nobody holds all of it.
+//! Reads the points of a series page by page. The server answers each page quickly, and neither side
+//! holds the whole range.
 
 use crate::name::printable;
 use crate::series_command::link::Link;

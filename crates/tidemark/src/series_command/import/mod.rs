@@ -5,9 +5,9 @@ mod sender;
 mod source;
 mod tally;
 
-use super::LinkArgs;
 use super::link::{Interrupted, Link};
 use crate::counted::counted;
+use crate::server_args::DatabaseArgs;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use collector::Collector;
@@ -62,7 +62,7 @@ pub(super) struct ImportArgs {
     #[arg(long)]
     skip_bad: bool,
     #[command(flatten)]
-    link: LinkArgs,
+    at: DatabaseArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -154,7 +154,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     for path in &args.files {
         sources.push(Source::open(path, args.format, args.delimiter, &mapping)?);
     }
-    let link = Link::connect(&args.link.target(), args.link.timeout, true)?;
+    let link = Link::connect(&args.at.target(), args.at.timeout, true)?;
     let mut collector = Collector::new(Sender::new(link, args.on_duplicate.word()));
     let mut skipped = 0;
     let mut result = Ok(());

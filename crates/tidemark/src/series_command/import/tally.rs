@@ -46,8 +46,7 @@ impl Tally {
     /// Writes the counts.
     pub(super) fn print(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let series = if self.series == 1 { "1 series".to_owned() } else { format!("{} series", self.series) };
-        writeln!(out, "{} of {series} taken", counted(self.taken, "point"))?;
+        writeln!(out, "{} of {} series taken", counted(self.taken, "point"), self.series)?;
         if self.ignored > 0 {
             writeln!(out, "{} left out by IGNORE or by the policy first", counted(self.ignored, "point"))?;
         }
