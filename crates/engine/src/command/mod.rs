@@ -40,13 +40,15 @@ mod strings;
 pub mod syntax;
 mod table;
 
+use crate::value::Unit;
+
 pub use group::Group;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
-pub(crate) use series::{Followed, replay_points};
+pub(crate) use series::{Clock, Followed, replay_points};
 pub use similar::similar;
 pub(crate) use table::find_logged;
 pub use table::{CommandTable, all, by_id, find, resolve};
@@ -55,4 +57,9 @@ pub use table::{CommandTable, all, by_id, find, resolve};
 /// command's name.
 pub(crate) fn depends_on_time(args: &[&[u8]]) -> bool {
     series::clock::is_relative(args)
+}
+
+/// Returns in which steps time moves for a read that depends on it, in microseconds.
+pub(crate) fn step_us(args: &[&[u8]], unit: Unit) -> u64 {
+    series::clock::step_us(args, unit)
 }

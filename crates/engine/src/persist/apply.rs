@@ -159,6 +159,7 @@ fn apply_notice(engine: &Engine, record: &Record<'_>) -> Result<(), ApplyError> 
         kind::UNWATCH => engine.apply_unwatch(record.time_us, &mut cursor),
         kind::NAMED => engine.apply_named(&mut cursor),
         kind::WAKE => engine.apply_wake(record.time_us, &mut cursor),
+        kind::TICK => engine.apply_tick(record.lsn, record.time_us, &mut cursor),
         kind::UNNAMED => engine.apply_unnamed(record.time_us, &mut cursor),
         other => Err(ApplyError::UnknownKind(other)),
     }?;

@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn records_about_watched_reads_and_unknown_ones_are_no_changes() {
-        for kind in [kind::WATCH, kind::UNWATCH, kind::NAMED, kind::UNNAMED, kind::WAKE, 200] {
+        for kind in [kind::WATCH, kind::UNWATCH, kind::NAMED, kind::UNNAMED, kind::WAKE, kind::TICK, 200] {
             assert_eq!(read(kind, b"anything"), None);
         }
     }

@@ -42,6 +42,8 @@ pub mod kind {
     pub const WAKE: u8 = 8;
     /// Points that one command, or a run of commands, added to series.
     pub const POINTS: u8 = 9;
+    /// The time as of which a watched read is answered moves on: see [`crate::watch`].
+    pub const TICK: u8 = 10;
 }
 
 /// The id of `EMITACK`, which moves a subscription's position and changes no key.

@@ -13,6 +13,8 @@ pub(super) struct Continuation {
     pub(super) count: u64,
     /// LSN of the last emission.
     pub(super) last: Lsn,
+    /// Time as of which the query is answered, if it depends on one.
+    pub(super) as_of_us: Option<u64>,
     /// State of the query's operators, if it has any.
     pub(super) filtered: Option<Box<Filtered>>,
 }
@@ -23,6 +25,9 @@ impl Continuation {
         put_varint(into, id.0);
         put_varint(into, self.count);
         put_varint(into, self.last.0);
+        if let Some(as_of_us) = self.as_of_us {
+            put_varint(into, as_of_us);
+        }
         if let Some(filtered) = &self.filtered {
             put_bytes(into, &filtered.shown);
             filtered.filtering.encode(into);
@@ -32,11 +37,12 @@ impl Continuation {
     /// Parses what follows the id in a record `wake`; `None` if it is invalid.
     pub(super) fn decode(query: &Query, bytes: &mut Cursor<'_>) -> Option<Self> {
         let (count, last) = (bytes.varint()?, Lsn(bytes.varint()?));
+        let as_of_us = query.read.decode_as_of(bytes).ok()?;
         let filtered = match Filtering::new(&query.read.filter(), query.read.protocol()) {
             None => None,
             Some(filtering) => Some(Filtered::decode(filtering, bytes)?),
         };
-        Some(Self { count, last, filtered })
+        Some(Self { count, last, as_of_us, filtered })
     }
 }
 
@@ -45,6 +51,6 @@ impl State {
     pub(super) fn continuation(&self) -> (Continuation, SharedBytes) {
         let filtered = self.more.as_ref().and_then(|more| more.filtered.clone());
         let (count, last) = (self.emissions.count(), self.emissions.last());
-        (Continuation { count, last, filtered }, self.kept())
+        (Continuation { count, last, as_of_us: self.as_of_us(), filtered }, self.kept())
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! ```text
 //! wake   LSN of the watch varint │ emissions so far varint │ LSN of the last one varint
+//!          │ if it depends on a time: that as of which it is answered varint
 //!          │ with a filter: length varint of its output │ output │ state of its operators
 //! ```
 
@@ -109,7 +110,7 @@ impl Engine {
             return Ok(Waking::NotYet);
         }
         let (continuation, past_kept) = past.continuation();
-        let Ok(present) = answered(&mut keys, &query.read) else {
+        let Ok(present) = answered(&mut keys, &query.read, continuation.as_of_us) else {
             return Ok(Waking::Unreadable);
         };
         let (id, count, kept) = (query.id, continuation.count, present.kept());
@@ -144,8 +145,8 @@ impl Engine {
         })?;
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), time_us);
         if query.is_dormant() {
-            let present =
-                answered(&mut keys, &query.read).map_err(|block| bytes.malformed(block.to_string()))?;
+            let present = answered(&mut keys, &query.read, continuation.as_of_us);
+            let present = present.map_err(|block| bytes.malformed(block.to_string()))?;
             self.continue_from(&mut keys, &query, present, continuation);
             return Ok(());
         }
@@ -165,7 +166,7 @@ impl Engine {
     fn continue_from(&self, keys: &mut Keys<'_>, query: &SharedQuery, present: Answered, from: Continuation) {
         let registry = self.registry();
         let mut queries = registry.lock();
-        let Continuation { count, last, filtered } = from;
+        let Continuation { count, last, as_of_us: _, filtered } = from;
         {
             let mut state = query.lock();
             assert!(query.is_dormant(), "the query of record {} continues, and was not dormant", query.id);

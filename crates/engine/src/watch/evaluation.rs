@@ -28,14 +28,25 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What has changed for a query.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    /// Anything.
+    Any,
+    /// Points of its series: as they were before.
+    Points(&'a NotedPoints),
+    /// The time as of which it is answered: the new one, in microseconds since 1970.
+    Time(u64),
+}
+
 impl Engine {
     /// Emits for the queries, and invalidates the client caches, that the commands under these
     /// locks have noted. Without a `moment`, when nothing was logged, queries emit nothing.
     #[cold]
     pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
-        self.each_query(noted, moment, |query, points, is_heard, spending| {
+        self.each_query(noted, moment, |query, change, is_heard, spending| {
             if let Some(moment) = moment {
-                self.emit_within(keys, query, points, moment, is_heard, spending);
+                self.emit_within(keys, query, change, moment, is_heard, spending);
             }
         });
     }
@@ -44,19 +55,25 @@ impl Engine {
     /// changes state.
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
-        self.each_query(noted, Some(moment), |query, points, is_heard, spending| {
+        self.each_query(noted, Some(moment), |query, change, is_heard, spending| {
             let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), moment.time_us);
-            self.emit_within(&mut keys, query, points, moment, is_heard, spending);
+            self.emit_within(&mut keys, query, change, moment, is_heard, spending);
         });
     }
 
+    /// Emits for a query whose time moves to `as_of_us`. The caller has locked everything that it reads.
+    pub(super) fn emit_at(&self, keys: &mut Keys<'_>, query: &SharedQuery, as_of_us: u64, moment: Moment) {
+        let mut spending = Spending::begin(&self.registry().budget);
+        self.emit_within(keys, query, Change::Time(as_of_us), moment, query.is_heard(), &mut spending);
+    }
+
     /// Evaluates queries, those with listeners first, and notifies the clients that are noted. `emit`
-    /// gets the points before the change, if only points have changed.
+    /// gets what has changed.
     fn each_query(
         &self,
         noted: Vec<Noted>,
         moment: Option<Moment>,
-        mut emit: impl FnMut(&SharedQuery, Option<&NotedPoints>, bool, &mut Spending<'_>),
+        mut emit: impl FnMut(&SharedQuery, Change<'_>, bool, &mut Spending<'_>),
     ) {
         let (mut is_everything, mut broadcasts) = (false, Vec::new());
         let (mut spending, mut unheard) = (Spending::begin(&self.registry().budget), Vec::new());
@@ -64,11 +81,11 @@ impl Engine {
         for noted in noted {
             match noted {
                 Noted::Query(query) => {
-                    let points = query.leave_noted().then_some(&points);
+                    let change = if query.leave_noted() { Change::Points(&points) } else { Change::Any };
                     if query.is_heard() {
-                        emit(&query, points, true, &mut spending);
+                        emit(&query, change, true, &mut spending);
                     } else {
-                        unheard.push((query, points));
+                        unheard.push((query, change));
                     }
                 }
                 Noted::Points { .. } => unreachable!("points are split off"),
@@ -76,7 +93,7 @@ impl Engine {
                 Noted::Everything => is_everything = true,
             }
         }
-        unheard.iter().for_each(|(query, points)| emit(query, *points, false, &mut spending));
+        unheard.iter().for_each(|(query, change)| emit(query, *change, false, &mut spending));
         if is_everything {
             self.invalidate_everything(moment);
         }
@@ -111,7 +128,7 @@ impl Engine {
         &self,
         keys: &mut Keys<'_>,
         query: &SharedQuery,
-        points: Option<&NotedPoints>,
+        change: Change<'_>,
         moment: Moment,
         is_heard: bool,
         spending: &mut Spending<'_>,
@@ -119,8 +136,13 @@ impl Engine {
         if !spending.affords(is_heard) {
             return self.make_dormant(keys, query);
         }
+        if let Change::Time(as_of_us) = change {
+            let mut state = query.lock();
+            self.registry().saving.before_change(query, &state);
+            state.set_as_of(as_of_us);
+        }
         if query.read.emits_changes() {
-            self.emit_change(keys, query, points, moment);
+            self.emit_change(keys, query, change, moment);
         } else {
             self.emit_one(keys, query, moment);
         }
@@ -161,27 +183,28 @@ impl Engine {
         }
     }
 
-    /// Emits for a read that emits changes. If its rows are followed and only `points` have changed, the
-    /// rows that they concern are read; otherwise, all of it is, and compared.
-    fn emit_change(
-        &self,
-        keys: &mut Keys<'_>,
-        query: &SharedQuery,
-        points: Option<&NotedPoints>,
-        moment: Moment,
-    ) {
+    /// Emits for a read that emits changes. If its rows are followed and only points or the time have
+    /// changed, the rows that this concerns are read; otherwise, all of it is, and compared.
+    fn emit_change(&self, keys: &mut Keys<'_>, query: &SharedQuery, change: Change<'_>, moment: Moment) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;
         self.registry().count_evaluated();
         let mut state = query.lock();
         self.registry().saving.before_change(query, &state);
-        let content = match (points, state.followed_mut()) {
-            (Some(points), Some(followed)) => query
-                .read
-                .follow(keys, followed.as_mut(), points)
-                .map(|rows| rows.map(|rows| (SharedBytes::from(&rows[..]), true))),
-            _ => {
+        let as_of_us = state.as_of_us();
+        let rows = match (change, state.followed_mut()) {
+            (Change::Points(points), Some(followed)) => {
+                Some(query.read.follow(keys, followed.as_mut(), points))
+            }
+            (Change::Time(as_of_us), Some(followed)) => {
+                Some(query.read.slide(keys, followed.as_mut(), as_of_us))
+            }
+            _ => None,
+        };
+        let content = match rows {
+            Some(rows) => rows.map(|rows| rows.map(|rows| (SharedBytes::from(&rows[..]), true))),
+            None => {
                 drop(state);
-                let present = answered(keys, &query.read);
+                let present = answered(keys, &query.read, as_of_us);
                 state = query.lock();
                 present.map(|present| self.replace(query, &mut state, present))
             }
@@ -251,16 +274,20 @@ fn split_points(noted: Vec<Noted>) -> (Vec<Noted>, NotedPoints) {
     (rest, points)
 }
 
-/// Answers a read, and begins to follow its rows if they can be. The caller has locked all shards within
-/// its reach.
+/// Answers a read, as of a time if it depends on one, and begins to follow its rows if they can be. The
+/// caller has locked all shards within its reach.
 ///
 /// # Errors
 /// A block of a series cannot be read.
-pub(super) fn answered(keys: &mut Keys<'_>, read: &Read) -> Result<Answered, UnreadableBlock> {
-    let answer = with_answer(keys, read, |answer| SharedBytes::from(answer))?;
+pub(super) fn answered(
+    keys: &mut Keys<'_>,
+    read: &Read,
+    as_of_us: Option<u64>,
+) -> Result<Answered, UnreadableBlock> {
+    let answer = with_answer(keys, read, as_of_us, |answer| SharedBytes::from(answer))?;
     let has_rows = answer.first() == Some(&b'*');
-    let followed = if has_rows { read.begin_following(keys)? } else { None };
-    Ok(Answered { answer, followed })
+    let followed = if has_rows { read.begin_following(keys, as_of_us)? } else { None };
+    Ok(Answered { answer, followed, as_of_us })
 }
 
 impl Engine {
@@ -269,15 +296,17 @@ impl Engine {
     /// dormant, or a block of a series cannot be read. Costs the read itself.
     pub fn latest_whole(&self, query: &Query) -> Option<Emission> {
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
-        let (number, lsn, retained) = {
+        let (number, lsn, retained, as_of_us) = {
             let state = query.lock();
             let number = state.emissions.count();
             if query.is_dormant() || number == 0 {
                 return None;
             }
-            (number, state.emissions.last(), state.emissions.latest_after(number - 1).ok().flatten())
+            let retained = state.emissions.latest_after(number - 1).ok().flatten();
+            (number, state.emissions.last(), retained, state.as_of_us())
         };
-        let answer = with_answer(&mut keys, query.read(), |answer| SharedBytes::from(answer)).ok()?;
+        let answer =
+            with_answer(&mut keys, query.read(), as_of_us, |answer| SharedBytes::from(answer)).ok()?;
         // What is no longer retained was durable long ago, or waits like any other.
         let (time_us, durable) = retained.map_or((0, true), |latest| (latest.time_us, latest.durable));
         Some(Emission { number, lsn, time_us, durable, before: None, is_change: false, answer })
@@ -293,8 +322,9 @@ fn with_present_answer<R>(
 ) -> Result<Option<R>, UnreadableBlock> {
     let mut state = query.lock();
     let Some(listing) = state.listing() else {
+        let as_of_us = state.as_of_us();
         drop(state);
-        return with_answer(keys, query.read(), |answer| look(&mut query.lock(), answer));
+        return with_answer(keys, query.read(), as_of_us, |answer| look(&mut query.lock(), answer));
     };
     let db = keys.db();
     keys.select(query.read.db());
@@ -308,20 +338,21 @@ fn with_present_answer<R>(
     Ok(look(&mut state, &answer))
 }
 
-/// Executes a read and passes the answer to `look`. The caller has locked all shards within its
-/// reach.
+/// Executes a read, as of a time if it depends on one, and passes the answer to `look`. The caller has
+/// locked all shards within its reach.
 ///
 /// # Errors
 /// A block of a series cannot be read.
 pub(super) fn with_answer<R>(
     keys: &mut Keys<'_>,
     read: &Read,
+    as_of_us: Option<u64>,
     look: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, UnreadableBlock> {
     let mut buffer = SCRATCH.take();
     buffer.clear();
     let mut reply = Reply::with_buffer(buffer, read.protocol());
-    let result = read.answer(keys, &mut reply).map(|()| look(reply.bytes()));
+    let result = read.answer(keys, as_of_us, &mut reply).map(|()| look(reply.bytes()));
     let buffer = reply.take();
     if buffer.capacity() <= KEPT_BYTES {
         SCRATCH.set(buffer);

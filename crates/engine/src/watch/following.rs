@@ -1,5 +1,6 @@
 //! The rows of a watched range that are followed from change to change, instead of kept.
 
+use crate::command::Clock;
 use crate::value::series::Points;
 use crate::wire::reply::Protocol;
 use std::collections::BTreeMap;
@@ -12,6 +13,11 @@ pub(crate) trait Following: Send {
     /// Follows a change of points of the series, which has been made. Returns the rows that have
     /// changed, encoded; `None` if none has. O(rows that have changed).
     fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>>;
+
+    /// Moves the range, whose ends depend on the time, to that of `clock`; the points have not changed.
+    /// Returns the rows that have changed, encoded; `None` if none has. O(points that leave or come).
+    fn slide(&mut self, points: &Points, args: &[&[u8]], clock: Clock, protocol: Protocol)
+    -> Option<Vec<u8>>;
 
     /// Returns the number of rows, and the sum of their digests: equal answers have equal ones.
     fn digest(&self) -> (u64, u128);

@@ -23,6 +23,11 @@
 //! has the log, and a restarted server emits again for the records after its snapshot. Answers in
 //! hash-table order are sorted first.
 //!
+//! # Time
+//!
+//! A range may end at a time relative to now. Its query is answered as of a time of its own, which is
+//! part of its state and moves on by records alone: see `ticking`.
+//!
 //! # Locks
 //!
 //! Lock order: shards by index, registry, names, retention, one query. A command that changes a key
@@ -52,6 +57,8 @@ mod registry;
 mod replay;
 mod retention;
 mod state;
+mod ticking;
+mod ticks;
 pub(crate) mod touched;
 mod watchable;
 mod watched_read;

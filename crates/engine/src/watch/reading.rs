@@ -1,10 +1,12 @@
 //! Properties of a read from the command table, and its answers.
 
-use crate::command::{self, Command, Followed, KeySpec, Run, parse};
+use crate::command::{self, Clock, Command, Followed, KeySpec, Run, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
+use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{self, Cursor, LoggedCommand};
+use crate::value::Unit;
 use crate::value::series::Points;
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
@@ -55,11 +57,6 @@ impl Read {
             ));
         }
         let borrowed: Borrowed<'_> = args.iter().map(|arg| &**arg).collect();
-        if command::depends_on_time(&borrowed) {
-            return Err(CommandError::text(
-                "ERR a read with a time relative to now cannot be watched: it changes without a write; give a number",
-            ));
-        }
         let sole_key = match command.keys.positions(&borrowed)[..] {
             [at] if !command.keys.concerns_all(&borrowed) => u8::try_from(at).unwrap_or(0),
             _ => 0,
@@ -84,6 +81,25 @@ impl Read {
     pub(super) fn changing(&self) -> Option<Watchable> {
         let how = watchable(self.row()).filter(|how| how.emits_changes())?;
         (self.operators().len() == 0).then_some(how)
+    }
+
+    /// Returns whether the answer depends on the time as of which it is made.
+    pub(super) fn depends_on_time(&self) -> bool {
+        command::depends_on_time(&self.borrowed())
+    }
+
+    /// Returns the time as of which the read is answered at `now_us`, and the length of its steps, in
+    /// microseconds; `None` if it does not depend on it. The caller has locked all shards within its reach.
+    pub(super) fn as_of(&self, keys: &mut Keys<'_>, now_us: u64) -> Option<(u64, u64)> {
+        if !self.depends_on_time() {
+            return None;
+        }
+        let unit = self.among(keys, |keys, _| {
+            let seen = self.sole_key().and_then(|key| keys.see(key).ok().flatten());
+            seen.map_or_else(Unit::default, |seen| seen.unit())
+        });
+        let step_us = command::step_us(&self.borrowed(), unit);
+        Some((now_us - now_us % step_us, step_us))
     }
 
     pub(crate) fn part(&self) -> Part {
@@ -130,20 +146,26 @@ impl Read {
         }
     }
 
-    /// Executes the read on the logged state: an expired key exists until a record removes it. The
-    /// caller has locked all shards within its reach.
+    /// Executes the read on the logged state: an expired key exists until a record removes it. If it
+    /// depends on a time, this is `as_of_us`. The caller has locked all shards within its reach.
     ///
     /// # Errors
     /// A block of a series cannot be read. That is a state of this machine's files and not of the log, so
     /// it is no answer.
-    pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) -> Result<(), UnreadableBlock> {
+    pub(super) fn answer(
+        &self,
+        keys: &mut Keys<'_>,
+        as_of_us: Option<u64>,
+        reply: &mut Reply,
+    ) -> Result<(), UnreadableBlock> {
         let row = self.row();
         let (Run::Keys(handler), Some(how)) = (row.run, watchable(row)) else {
             unreachable!("'{}' is watched, which is no read that can be", row.full_name());
         };
         assert!(reply.is_empty(), "a read is answered behind {} bytes", reply.len());
-        let db = keys.db();
+        let (db, now_us) = (keys.db(), keys.now_us());
         keys.select(self.db);
+        keys.set_now(as_of_us.unwrap_or(now_us));
         reply.set_protocol(self.protocol);
         reply.set_limit(MAX_ANSWER_BYTES);
         let mut args = self.borrowed();
@@ -152,6 +174,7 @@ impl Read {
         }
         let handled =
             guarded(|| keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args)));
+        keys.set_now(now_us);
         let handled = match handled {
             Ok(handled) => handled,
             Err(block) => {
@@ -180,17 +203,21 @@ impl Read {
         result
     }
 
-    /// Begins to follow the rows of the read; `None` if they cannot be. O(rows). The caller has locked
-    /// all shards within its reach.
+    /// Begins to follow the rows of the read as of a time; `None` if they cannot be. O(rows). The caller
+    /// has locked all shards within its reach.
     ///
     /// # Errors
     /// A block of the series cannot be read.
     pub(super) fn begin_following(
         &self,
         keys: &mut Keys<'_>,
+        as_of_us: Option<u64>,
     ) -> Result<Option<Box<dyn Following>>, UnreadableBlock> {
         let Some(key) = self.changing().and_then(|_| self.sole_key()) else { return Ok(None) };
-        let begin = |keys: &Keys<'_>, args: &[&[u8]]| Followed::begin(points_of(keys, key)?, args);
+        let begin = |keys: &Keys<'_>, args: &[&[u8]]| {
+            let (points, unit) = points_of(keys, key)?;
+            Followed::begin(points, args, Clock::new(as_of_us.unwrap_or(0), unit))
+        };
         let followed = guarded(|| self.among(keys, begin))?;
         Ok(followed.map(|followed| Box::new(followed) as Box<dyn Following>))
     }
@@ -210,19 +237,51 @@ impl Read {
         let Some(undo) = noted.get(&(self.db, key.into())) else { return Ok(None) };
         guarded(|| {
             self.among(keys, |keys, _| {
-                let points = points_of(keys, key).expect("a key whose points have changed has a series");
+                let (points, _) = points_of(keys, key).expect("a key whose points have changed has a series");
                 followed.follow(points, undo, self.protocol)
             })
         })
     }
 
-    /// Decodes what a snapshot keeps of its answer; `None` if it is not valid.
-    pub(super) fn decode_answered(&self, kept: &[u8]) -> Option<Answered> {
+    /// Moves the followed range of its only key to another time. Returns the rows that have changed;
+    /// `None` if none has. The caller has locked that key's shard.
+    ///
+    /// # Errors
+    /// A block of the series cannot be read: what is followed is wrong then.
+    pub(super) fn slide(
+        &self,
+        keys: &mut Keys<'_>,
+        followed: &mut dyn Following,
+        as_of_us: u64,
+    ) -> Result<Option<Vec<u8>>, UnreadableBlock> {
+        let key = self.sole_key().expect("rows are followed of a read of one key");
+        guarded(|| {
+            self.among(keys, |keys, args| {
+                let (points, unit) =
+                    points_of(keys, key).expect("a key whose rows are followed has a series");
+                followed.slide(points, args, Clock::new(as_of_us, unit), self.protocol)
+            })
+        })
+    }
+
+    /// Decodes the time as of which it is answered, which is encoded if it depends on one.
+    pub(super) fn decode_as_of(&self, bytes: &mut Cursor<'_>) -> Result<Option<u64>, ApplyError> {
+        if !self.depends_on_time() {
+            return Ok(None);
+        }
+        let as_of_us = bytes.varint();
+        as_of_us
+            .map(Some)
+            .ok_or_else(|| bytes.malformed("the time as of which the read is answered is missing"))
+    }
+
+    /// Decodes what a snapshot keeps of its answer as of a time; `None` if it is not valid.
+    pub(super) fn decode_answered(&self, as_of_us: Option<u64>, kept: &[u8]) -> Option<Answered> {
         let [FOLLOWED, followed @ ..] = kept else {
-            return Some(Answered { answer: SharedBytes::from(kept), followed: None });
+            return Some(Answered { answer: SharedBytes::from(kept), followed: None, as_of_us });
         };
         let followed = Followed::decode(&self.borrowed(), &mut Cursor::new(followed))?;
-        Some(Answered { answer: SharedBytes::default(), followed: Some(Box::new(followed)) })
+        Some(Answered { answer: SharedBytes::default(), followed: Some(Box::new(followed)), as_of_us })
     }
 
     /// Appends the encoding used in the log and in snapshots.
@@ -276,10 +335,10 @@ impl Read {
     }
 }
 
-/// Returns the points of the series that a key has; `None` if it has none, or a lens.
-fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k Points> {
+/// Returns the points of the series that a key has, and their unit; `None` if it has none, or a lens.
+fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<(&'k Points, Unit)> {
     let seen = keys.see(key).ok()??;
-    seen.view.is_plain().then(|| seen.series.points())
+    seen.view.is_plain().then(|| (seen.series.points(), seen.unit()))
 }
 
 /// Returns the position of the pattern that key names must match, in a read's canonical form.

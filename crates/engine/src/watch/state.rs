@@ -20,13 +20,16 @@ pub(super) struct State {
     pub(super) more: Option<Box<More>>,
 }
 
-/// Additional state of queries with a filter, a key listing or names.
+/// Additional state of queries with a filter, a key listing, followed rows, a time or names.
 #[derive(Default)]
 pub(super) struct More {
     /// The filter at work and its latest output, if the read has a filter.
     pub(super) filtered: Option<Box<Filtered>>,
     /// The rows of the latest answer, if they are followed.
     pub(super) followed: Option<Box<dyn Following>>,
+    /// Time as of which the read is answered, in microseconds since 1970, if it depends on one: see
+    /// [`crate::watch::ticking`].
+    pub(super) as_of_us: Option<u64>,
     /// The listed keys, if the read lists keys.
     pub(super) listing: Option<Box<Listing>>,
     /// Number of named subscriptions.
@@ -35,11 +38,12 @@ pub(super) struct More {
     pub(super) counted: usize,
 }
 
-/// An answer, and its rows if they can be followed.
+/// An answer, its rows if they can be followed, and the time as of which it was made.
 #[derive(Default)]
 pub(super) struct Answered {
     pub(super) answer: SharedBytes,
     pub(super) followed: Option<Box<dyn Following>>,
+    pub(super) as_of_us: Option<u64>,
 }
 
 /// First byte of what is kept of an answer whose rows are followed. No answer begins with it.
@@ -95,11 +99,22 @@ impl State {
 
     /// Keeps the latest answer.
     pub(super) fn keep(&mut self, answered: Answered) {
-        let Answered { answer, followed } = answered;
+        let Answered { answer, followed, as_of_us } = answered;
         self.answer = if followed.is_some() { SharedBytes::default() } else { answer };
-        if followed.is_some() || self.more.is_some() {
-            self.more.get_or_insert_default().followed = followed;
+        if followed.is_some() || as_of_us.is_some() || self.more.is_some() {
+            let more = self.more.get_or_insert_default();
+            (more.followed, more.as_of_us) = (followed, as_of_us);
         }
+    }
+
+    /// Returns the time as of which the read is answered, if it depends on one.
+    pub(super) fn as_of_us(&self) -> Option<u64> {
+        self.more.as_ref()?.as_of_us
+    }
+
+    /// Sets the time as of which the read is answered from now on.
+    pub(super) fn set_as_of(&mut self, as_of_us: u64) {
+        self.more.get_or_insert_default().as_of_us = Some(as_of_us);
     }
 
     /// Returns what a snapshot keeps of the latest answer: see [`Answered::kept`].

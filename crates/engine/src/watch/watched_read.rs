@@ -59,6 +59,8 @@ pub struct QueryFigures {
     pub is_dormant: bool,
     /// Estimated cost of one answer, in nanoseconds.
     pub cost_ns: u64,
+    /// Time as of which it is answered, in microseconds since 1970, if it depends on one.
+    pub as_of_us: Option<u64>,
 }
 
 // With its reference count, the allocation of each of up to a million plain reads.
@@ -106,6 +108,7 @@ impl Query {
             emissions: state.emissions.count(),
             is_dormant: self.is_dormant(),
             cost_ns: self.cost.ns(),
+            as_of_us: state.as_of_us(),
         }
     }
 

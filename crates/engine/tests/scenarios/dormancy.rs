@@ -264,17 +264,7 @@ fn a_dormant_read_comes_back_from_a_snapshot_dormant_and_its_waking_from_the_log
     client.run("SET k 7");
     client.run("SET k 3");
     let dormant = Cut::of(&engine);
-    let restored = |cut: &Cut| {
-        let engine_again = support::engine();
-        let loader = engine_again.load(START_US);
-        cut.keys.iter().for_each(|frame| loader.load_frame(frame).expect("loads"));
-        loader.finish().expect("complete");
-        cut.queries
-            .iter()
-            .for_each(|frame| engine_again.load_queries(cut.lsn, START_US, frame).expect("loads"));
-        engine_again
-    };
-    assert_eq!((restored(&awake).dormant_queries(), restored(&dormant).dormant_queries()), (0, 2));
+    assert_eq!((awake.restored().dormant_queries(), dormant.restored().dormant_queries()), (0, 2));
     let mut past = Past::new(engine.log(), &get.query, 1 << 20);
     past.load(|load| dormant.keys.iter().try_for_each(|frame| load(frame))).expect("loads");
     let outcome: Result<(), _> =
@@ -286,7 +276,7 @@ fn a_dormant_read_comes_back_from_a_snapshot_dormant_and_its_waking_from_the_log
     }
     client.run("SET k 8");
     for cut in [&awake, &dormant] {
-        let again = restored(cut);
+        let again = cut.restored();
         support::apply_from(&engine, cut.lsn.next(), &again);
         assert_eq!(again.dormant_queries(), 0, "the log has their waking");
         for query in [&get.query, &high.query] {

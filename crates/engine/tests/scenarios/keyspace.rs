@@ -539,7 +539,7 @@ fn damaged_records_and_frames_are_refused() {
     for payload in
         [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
     {
-        for kind in 0..=9 {
+        for kind in 0..=10 {
             // A transaction without commands, and two keys that have expired.
             let is_sound = (kind, payload) == (2, b"") || (kind, payload) == (3, b"\x00\x02\x00\x02\x01k");
             assert_eq!(apply(kind, payload).is_ok(), is_sound, "{payload:?} of kind {kind}");

@@ -27,6 +27,7 @@ mod replay;
 mod rules;
 mod series;
 mod sets;
+mod sliding_ranges;
 mod sort;
 mod sorted_sets;
 mod strings;

@@ -4,7 +4,6 @@ use crate::support::{Client, START_US, engine, replayed};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 
 /// Returns an answer in wire form, in which a byte string `$text` also has its length.
@@ -249,13 +248,6 @@ fn ends_of_ranges_may_be_relative_to_the_time_of_the_command() {
         ],
     );
     assert_eq!(replayed(&engine).digest(), engine.digest());
-    let refusal =
-        "ERR a read with a time relative to now cannot be watched: it changes without a write; give a number";
-    for read in ["TS.RANGE k -5m +", "TS.MRANGE - now FILTER room=hall", "TS.NRANGE 1 k -5m +"] {
-        let words: Vec<&[u8]> = read.split(' ').map(str::as_bytes).collect();
-        let refused = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect_err("it is refused");
-        assert_eq!(refused.to_string(), refusal, "{read}");
-    }
 }
 
 #[test]

@@ -1072,6 +1072,16 @@ impl Cut {
         Self { lsn: snapshot.lsn(), keys, queries }
     }
 
+    /// Returns an engine that starts from the cut.
+    pub(crate) fn restored(&self) -> Engine {
+        let engine = support::engine();
+        let loader = engine.load(START_US);
+        self.keys.iter().for_each(|frame| loader.load_frame(frame).expect("loads"));
+        loader.finish().expect("complete");
+        self.queries.iter().for_each(|frame| engine.load_queries(self.lsn, START_US, frame).expect("loads"));
+        engine
+    }
+
     pub(crate) fn load(&self, past: &mut Past) {
         self.try_load(past).expect("loads");
     }

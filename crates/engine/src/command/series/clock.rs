@@ -1,19 +1,25 @@
-//! Times relative to the time of a command: `now`, `-5m`, `-1h30m`.
+//! Times relative to the time of a command: `now`, `-5m`, `-1h30m`; and the steps in which a watched range
+//! with such a time moves.
 
 use crate::command::parse::{canonical_integer, is};
 use crate::value::Unit;
 
 /// The time of a command in the unit of a series.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     now: i64,
     unit: Unit,
 }
 
 impl Clock {
     /// Makes the clock of a command that runs at `now_us`, in microseconds since 1970.
-    pub(super) fn new(now_us: u64, unit: Unit) -> Self {
+    pub(crate) fn new(now_us: u64, unit: Unit) -> Self {
         Self { now: unit.of_micros(now_us), unit }
+    }
+
+    /// Returns the unit.
+    pub(super) fn unit(self) -> Unit {
+        self.unit
     }
 
     /// Makes a clock that stands at a time of the series.
@@ -24,12 +30,16 @@ impl Clock {
     /// Returns a time that is given relative to this clock's, `now` or a minus and a duration with units,
     /// at least 0; `None` if it is given otherwise.
     pub(super) fn relative(self, word: &[u8]) -> Option<i64> {
-        if !is_relative_time(word) {
-            return None;
-        }
-        let age = if is(word, "NOW") { 0 } else { self.unit.duration(&word[1..])? };
-        Some(self.now.saturating_sub(age).max(0))
+        Some(self.now.saturating_sub(age(word, self.unit)?).max(0))
     }
+}
+
+/// Returns how long before now a relative time is, in a unit; `None` if it is none.
+fn age(word: &[u8], unit: Unit) -> Option<i64> {
+    if !is_relative_time(word) {
+        return None;
+    }
+    if is(word, "NOW") { Some(0) } else { unit.duration(&word[1..]) }
 }
 
 /// Whether a time is to be relative to now, if it is one.
@@ -40,6 +50,11 @@ fn is_relative_time(word: &[u8]) -> bool {
 /// Whether a read of a range has a time that is relative to its own. `args` begin with the command's
 /// name.
 pub(in crate::command) fn is_relative(args: &[&[u8]]) -> bool {
+    ends(args).iter().any(|word| is_relative_time(word))
+}
+
+/// Returns the two ends of a range; none if the command reads none, or they are missing.
+fn ends<'a>(args: &'a [&'a [u8]]) -> &'a [&'a [u8]] {
     let name = args.first().copied().unwrap_or_default();
     let from = if is(name, "TS.RANGE") || is(name, "TS.REVRANGE") {
         2
@@ -49,9 +64,27 @@ pub(in crate::command) fn is_relative(args: &[&[u8]]) -> bool {
         let keys = args.get(1).and_then(|count| canonical_integer(count));
         keys.and_then(|keys| usize::try_from(keys).ok()).map_or(usize::MAX, |keys| keys.saturating_add(2))
     } else {
-        return false;
+        return &[];
     };
-    args.iter().skip(from).take(2).any(|word| is_relative_time(word))
+    args.get(from..from.saturating_add(2)).unwrap_or_default()
+}
+
+/// Step of a range that is not aggregated, in microseconds.
+const STEP_US: u64 = 1_000_000;
+
+/// Least step of a range that is aggregated, in microseconds.
+const LEAST_STEP_US: u64 = 100_000;
+
+/// Returns in which steps time moves for a watched range of series with this unit, in microseconds: by
+/// a bucket, so that no bucket is cut, if the range is longer than one; by a second, if it is not
+/// aggregated.
+pub(in crate::command) fn step_us(args: &[&[u8]], unit: Unit) -> u64 {
+    let options = args.iter().skip_while(|word| !is(word, "AGGREGATION"));
+    let Some(bucket) = options.into_iter().find_map(|word| canonical_integer(word)) else { return STEP_US };
+    let ages = ends(args).iter().filter_map(|word| age(word, unit)).filter(|age| *age > 0);
+    let step = ages.fold(bucket, i64::min);
+    let step_us = i128::from(step) * i128::from(unit.nanoseconds()) / 1_000;
+    u64::try_from(step_us).unwrap_or(0).max(LEAST_STEP_US)
 }
 
 #[cfg(test)]
@@ -98,6 +131,22 @@ mod tests {
         assert_eq!(time(Unit::Microseconds, "now"), Some(7_200_500_000));
         assert_eq!(time(Unit::Milliseconds, "-1d"), Some(0));
         assert_eq!(time(Unit::Milliseconds, "-5"), None);
+    }
+
+    #[test]
+    fn a_watched_range_moves_by_its_buckets_or_by_a_second() {
+        let step = |line: &str, unit| step_us(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>(), unit);
+        let ms = |line: &str| step(line, Unit::Milliseconds);
+        assert_eq!(ms("ts.range k -5m +"), 1_000_000);
+        assert_eq!(ms("ts.revrange k -5m + COUNT 7"), 1_000_000);
+        assert_eq!(ms("ts.range k -5m + COUNT 7 aggregation avg,max 60000 EMPTY"), 60_000_000);
+        assert_eq!(step("ts.range k -5m + AGGREGATION avg 60", Unit::Seconds), 60_000_000);
+        assert_eq!(ms("ts.mrange -1h now AGGREGATION avg 250 FILTER a=b"), 250_000);
+        assert_eq!(ms("ts.nrange 2 a b -1h + AGGREGATION avg max 30000"), 30_000_000);
+        assert_eq!(ms("ts.range k -5m + AGGREGATION avg 1"), 100_000, "buckets may be too short");
+        assert_eq!(step("ts.range k -1s + AGGREGATION avg 1", Unit::Nanoseconds), 100_000);
+        assert_eq!(ms("ts.range k -1m + AGGREGATION avg 86400000"), 60_000_000, "longer than the range");
+        assert_eq!(step("ts.range k 0 now AGGREGATION avg 9223372036854775807", Unit::Seconds), 100_000);
     }
 
     #[test]

@@ -26,4 +26,5 @@ mod several;
 mod waiting;
 
 pub(crate) use adding::replay as replay_points;
+pub(crate) use clock::Clock;
 pub(crate) use range::Followed;

@@ -122,6 +122,11 @@ impl<'k> Keys<'k> {
         self.now_us
     }
 
+    /// Sets the time of the command. Which keys have expired does not depend on it.
+    pub(crate) fn set_now(&mut self, now_us: u64) {
+        self.now_us = now_us;
+    }
+
     /// The time of the command in seconds since 1970, as stored in entries.
     #[inline]
     pub fn clock(&self) -> u32 {

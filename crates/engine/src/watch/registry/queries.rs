@@ -11,6 +11,7 @@ use crate::watch::registry::named::Names;
 use crate::watch::registry::saving::Saving;
 use crate::watch::retention::Retention;
 use crate::watch::state::State;
+use crate::watch::ticks::Ticks;
 use crate::watch::watched_read::SharedQuery;
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -51,6 +52,7 @@ pub(crate) struct Registry {
     pub(in crate::watch) budget: Budget,
     pub(in crate::watch) retention: Retention,
     pub(in crate::watch) saving: Saving,
+    pub(in crate::watch) ticks: Ticks,
     pub(crate) names: Names,
     pub(in crate::watch) audience: OnceLock<Box<dyn Audience>>,
 }
@@ -100,6 +102,7 @@ impl Default for Registry {
             budget: Budget::default(),
             retention: Retention::default(),
             saving: Saving::default(),
+            ticks: Ticks::default(),
             names: Names::default(),
             audience: OnceLock::new(),
         }

@@ -25,8 +25,10 @@ impl Engine {
     ) -> Result<(), ApplyError> {
         let read =
             Read::decode(bytes).ok_or_else(|| bytes.malformed("this is no read that can be watched"))?;
+        let as_of_us = read.decode_as_of(bytes)?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), &read, time_us);
-        let answered = answered(&mut keys, &read).map_err(|block| bytes.malformed(block.to_string()))?;
+        let answered = answered(&mut keys, &read, as_of_us);
+        let answered = answered.map_err(|block| bytes.malformed(block.to_string()))?;
         let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answered, time_us);
         let query = SharedQuery::new(query);
         self.register(&mut keys, &mut self.registry().lock(), &query);
@@ -210,7 +212,8 @@ fn read_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
     if is_dormant {
         return Some(Kept { id, count, last, read, answers: None });
     }
-    let answer = read.decode_answered(bytes.bytes()?)?;
+    let as_of_us = read.decode_as_of(bytes).ok()?;
+    let answer = read.decode_answered(as_of_us, bytes.bytes()?)?;
     let filtered = match Filtering::new(&read.filter(), read.protocol()) {
         None => None,
         Some(filtering) => Some(Filtered::decode(filtering, bytes)?),

@@ -29,6 +29,8 @@ pub(in crate::watch) struct Saved {
     last: Lsn,
     /// `None` if the query was dormant.
     answers: Option<(SharedBytes, Option<Box<Filtered>>)>,
+    /// Time as of which the query is answered, if it depends on one.
+    as_of_us: Option<u64>,
 }
 
 impl Saved {
@@ -37,11 +39,12 @@ impl Saved {
         let (count, last) = (emissions.count(), emissions.last());
         let filtered = || more.as_ref().and_then(|more| more.filtered.clone());
         let answers = (!query.is_dormant()).then(|| (state.kept(), filtered()));
-        Self { query: query.clone(), count, last, answers }
+        Self { query: query.clone(), count, last, answers, as_of_us: state.as_of_us() }
     }
 
     /// ```text
-    /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
+    /// id varint │ emissions so far varint │ LSN of the last one varint │ the read
+    ///    │ if it depends on a time: that as of which it is answered varint │ length of the answer varint │ answer
     ///    │ with a filter: length varint of its output │ output │ state of its operators
     /// answer: as it is, or if its rows are followed: 0 │ what `Followed::encode` writes
     /// dormant: 0 │ id varint │ emissions at least varint │ LSN of the last of them varint │ the read
@@ -55,6 +58,9 @@ impl Saved {
         put_varint(into, self.last.0);
         self.query.read.encode(into);
         let Some((answer, filtered)) = &self.answers else { return };
+        if let Some(as_of_us) = self.as_of_us {
+            put_varint(into, as_of_us);
+        }
         put_bytes(into, answer);
         if let Some(filtered) = filtered {
             put_bytes(into, &filtered.shown);

@@ -3,7 +3,7 @@
 use crate::context::Keys;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::persist::record::kind;
+use crate::persist::record::{kind, put_varint};
 use crate::watch::audience::Audience;
 use crate::watch::budget::WriteBudget;
 use crate::watch::emission::Gone;
@@ -12,6 +12,7 @@ use crate::watch::reach::Reach;
 use crate::watch::read::Read;
 use crate::watch::registry::queries::QueryLimits;
 use crate::watch::retention::RetentionLimits;
+use crate::watch::state::State;
 use crate::watch::watched_read::{Query, SharedQuery};
 use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
@@ -108,8 +109,10 @@ impl Engine {
     pub fn subscribe(&self, read: Read, listener: usize, now_us: u64) -> Result<Subscribed, CommandError> {
         // Before the locks: making room may wait for the disk.
         let mut room = Room::NONE;
-        let is_known = self.registry().lock().awake_of_read(&read).is_some();
-        if !is_known {
+        let known = self.registry().lock().awake_of_read(&read).cloned();
+        if let Some(query) = &known {
+            self.move_on(query, now_us);
+        } else {
             self.check_writable()?;
             self.make_place(now_us);
             self.make_room(read.bytes(), &mut room)?;
@@ -125,7 +128,8 @@ impl Engine {
         self.check_writable()?;
         self.registry().admit(queries.len())?;
         admit_beside_others(&mut keys, &read, &reach)?;
-        let answered = answered(&mut keys, &read).map_err(CommandError::unreadable)?;
+        let as_of_us = read.as_of(&mut keys, now_us).map(|(as_of_us, _)| as_of_us);
+        let answered = answered(&mut keys, &read, as_of_us).map_err(CommandError::unreadable)?;
         if let [b'-', error @ ..] = &*answered.answer {
             let error = String::from_utf8_lossy(error.trim_ascii_end()).into_owned();
             return Err(CommandError::Text(error.into()));
@@ -133,7 +137,12 @@ impl Engine {
         let answer = answered.answer.clone();
         let id = self
             .log()
-            .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
+            .append_into(room, now_us, kind::WATCH, |into| {
+                read.encode(into);
+                if let Some(as_of_us) = as_of_us {
+                    put_varint(into, as_of_us);
+                }
+            })
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         keys.note_logged(id);
         let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answered, now_us);
@@ -168,7 +177,7 @@ impl Engine {
         match state.emissions.number_at(lsn) {
             Err(gone) => Resumed::Gone(gone),
             Ok(number) => {
-                state.listeners.join(listener);
+                self.add_listener(&query, &mut state, listener);
                 drop((state, keys));
                 Resumed::Behind { query, number }
             }
@@ -191,7 +200,7 @@ impl Engine {
         match state.emissions.after(number, 0, &mut Vec::new()) {
             Err(gone) => Resumed::Gone(gone),
             Ok(()) => {
-                state.listeners.join(listener);
+                self.add_listener(&query, &mut state, listener);
                 drop(state);
                 Resumed::Behind { query, number }
             }
@@ -204,7 +213,7 @@ impl Engine {
         // The registry's lock excludes the removal of the query.
         let queries = self.registry().lock();
         let query = queries.of_id(id)?.clone();
-        query.lock().listeners.join(listener);
+        self.add_listener(&query, &mut query.lock(), listener);
         Some(query)
     }
 
@@ -220,6 +229,11 @@ impl Engine {
         query.lock().listeners.leave(listener, now_us);
     }
 
+    fn add_listener(&self, query: &Query, state: &mut State, listener: usize) {
+        state.listeners.join(listener);
+        self.begin_ticking(query);
+    }
+
     /// Adds a listener to a query. `first` is the answer of one that has just begun, whose rows may be
     /// all that it keeps.
     fn join(
@@ -232,16 +246,16 @@ impl Engine {
     ) -> Result<Subscribed, CommandError> {
         assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         let mut state = query.lock();
-        state.listeners.join(listener);
+        self.add_listener(&query, &mut state, listener);
         let (shown, number) = (state.shown().clone(), state.emissions.count());
-        let is_followed = state.followed().is_some();
+        let (is_followed, as_of_us) = (state.followed().is_some(), state.as_of_us());
         drop(state);
         let answer = match first {
             _ if !is_followed => shown,
             Some(first) => first,
             None => {
                 let now_us = keys.now_us();
-                let answer = with_answer(keys, &query.read, |answer| SharedBytes::from(answer));
+                let answer = with_answer(keys, &query.read, as_of_us, |answer| SharedBytes::from(answer));
                 answer.map_err(|block| {
                     query.lock().listeners.leave(listener, now_us);
                     CommandError::unreadable(block)

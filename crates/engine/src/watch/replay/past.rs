@@ -172,6 +172,7 @@ impl Past {
             // A query that was dormant in the server has emitted here, and must be at the same
             // number.
             kind::WAKE => return self.check_wake(record),
+            kind::TICK => return self.tick(record),
             kind::UNWATCH => {
                 let mut bytes = Cursor::new(record.payload);
                 let ended = bytes.varint();
@@ -238,6 +239,17 @@ impl Past {
                 .map_err(|error| error.in_record(record.lsn))?;
         }
         Ok(None)
+    }
+
+    /// Moves the time of this read on, if the record is about it.
+    fn tick(&mut self, record: &Record<'_>) -> Result<Option<Emission>, PastError> {
+        let mut bytes = Cursor::new(record.payload);
+        if bytes.varint() != Some(self.id.0) || self.query().is_none() {
+            return Ok(None);
+        }
+        let applied = self.engine.apply_tick(record.lsn, record.time_us, &mut Cursor::new(record.payload));
+        applied.map_err(|error| error.in_record(record.lsn))?;
+        self.latest()
     }
 
     /// Returns the emission of the last record, if there is one.

@@ -7,10 +7,12 @@
 //! A row has a *position*: the time of its point, or the start of its bucket. What is kept does not grow
 //! with the range: the number of rows, where they end, and a digest. A change reads the rows that it
 //! concerns, before and after it, and with `COUNT` those that pass the edge. A bucket is read as a whole,
-//! less what blocks' summaries save.
+//! less what blocks' summaries save. If the ends of the range move with time, the rows are read that leave
+//! or come between the old ends and the new ones.
 
 use super::{Aggregated, Range, Stamp};
-use crate::command::series::clock::Clock;
+use crate::command::parse::is;
+use crate::command::series::clock::{Clock, is_relative};
 use crate::command::series::points::reply_row;
 use crate::persist::record::Cursor;
 use crate::value::Unit;
@@ -19,7 +21,7 @@ use crate::watch::difference::write_gone_row;
 use crate::watch::following::{Following, Undo};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
 use tidemark_series::{Aggregation, Buckets, Direction, Reading, Window, Windows};
 use xxhash_rust::xxh3::xxh3_128;
@@ -34,6 +36,8 @@ type Changed = BTreeMap<i64, (Option<Row>, Option<Row>)>;
 #[derive(Debug)]
 pub(crate) struct Followed {
     range: Range,
+    /// Unit of the ends of the range, if they move with time.
+    moves_in: Option<Unit>,
     newest_first: bool,
     /// Number of rows that are answered.
     rows: u64,
@@ -46,28 +50,78 @@ pub(crate) struct Followed {
 }
 
 /// Returns the range of a read that can be followed, whose arguments begin with the command's name; and
-/// whether the newest row comes first.
-fn parse(args: &[&[u8]]) -> Option<(Range, bool)> {
+/// whether the newest row comes first. `clock` has the time as of which it is answered.
+fn parse(args: &[&[u8]], clock: Clock) -> Option<(Range, bool)> {
     let newest_first = match args.first()? {
         name if name.eq_ignore_ascii_case(b"ts.range") => false,
         name if name.eq_ignore_ascii_case(b"ts.revrange") => true,
         _ => return None,
     };
-    // No time of a watched read is relative, so any clock will do.
-    let mut range = Range::between(args.get(2)?, args.get(3)?, Clock::at(0, Unit::default())).ok()?;
+    let mut range = Range::between(args.get(2)?, args.get(3)?, clock).ok()?;
     range.parse_options(args, 4).ok()?;
     let depends_on_neighbours = |aggregated: &Aggregated| {
         let is_one =
             |it: &Aggregation| matches!(it, Aggregation::Twa | Aggregation::Increase | Aggregation::Rate);
         aggregated.empty || aggregated.aggregations.iter().any(is_one)
     };
-    let is_hard = range.with_open_bucket || range.aggregated.as_ref().is_some_and(depends_on_neighbours);
+    // All buckets move with the end that they are aligned to.
+    let aligned_to_an_end = |pair: &[&[u8]]| {
+        is(pair[0], "ALIGN") && ["START", "-", "END", "+"].iter().any(|end| is(pair[1], end))
+    };
+    let is_hard = range.with_open_bucket
+        || range.aggregated.as_ref().is_some_and(depends_on_neighbours)
+        || (is_relative(args) && args[4..].windows(2).any(aligned_to_an_end));
     (!is_hard).then_some((range, newest_first))
 }
 
 impl Following for Followed {
     fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>> {
-        let mut changed = self.touched(points, undo);
+        let changed = self.touched(points, undo);
+        self.settle(points, changed, protocol)
+    }
+
+    fn slide(
+        &mut self,
+        points: &Points,
+        args: &[&[u8]],
+        clock: Clock,
+        protocol: Protocol,
+    ) -> Option<Vec<u8>> {
+        let (range, _) = parse(args, clock).expect("what is followed can be followed at any time");
+        let changed = self.passed(points, (range.from, range.to));
+        self.settle(points, changed, protocol)
+    }
+
+    fn digest(&self) -> (u64, u128) {
+        (self.rows, self.digest)
+    }
+
+    fn bytes(&self) -> usize {
+        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
+        size_of::<Self>() + times
+    }
+
+    /// ```text
+    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
+    ///    │ if the range moves with time: its unit u8 │ its first time i64 │ its last time i64
+    /// ```
+    fn encode(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.rows.to_le_bytes());
+        into.extend_from_slice(&self.digest.to_le_bytes());
+        into.push(u8::from(self.edge.is_some()));
+        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
+        if let Some(unit) = self.moves_in {
+            into.push(unit as u8);
+            into.extend_from_slice(&self.range.from.to_le_bytes());
+            into.extend_from_slice(&self.range.to.to_le_bytes());
+        }
+    }
+}
+
+impl Followed {
+    /// Brings what is kept up to date with rows that may have changed. Returns those that have, encoded;
+    /// `None` if none has.
+    fn settle(&mut self, points: &Points, mut changed: Changed, protocol: Protocol) -> Option<Vec<u8>> {
         self.settle_count(points, &mut changed);
         changed.retain(|_, (before, after)| !are_equal(before.as_ref(), after.as_ref()));
         for (at, (before, after)) in &changed {
@@ -91,32 +145,12 @@ impl Following for Followed {
         Some(reply.take())
     }
 
-    fn digest(&self) -> (u64, u128) {
-        (self.rows, self.digest)
-    }
-
-    fn bytes(&self) -> usize {
-        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
-        size_of::<Self>() + times
-    }
-
-    /// ```text
-    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
-    /// ```
-    fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(&self.rows.to_le_bytes());
-        into.extend_from_slice(&self.digest.to_le_bytes());
-        into.push(u8::from(self.edge.is_some()));
-        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
-    }
-}
-
-impl Followed {
-    /// Begins to follow a read of a series with these points: `None` if its options forbid that.
-    /// O(points in the range).
-    pub(crate) fn begin(points: &Points, args: &[&[u8]]) -> Option<Self> {
-        let (range, newest_first) = parse(args)?;
-        let mut followed = Self { range, newest_first, rows: 0, edge: None, digest: 0, last: None };
+    /// Begins to follow a read of a series with these points, as of the time of `clock`: `None` if its
+    /// options forbid that. O(points in the range).
+    pub(crate) fn begin(points: &Points, args: &[&[u8]], clock: Clock) -> Option<Self> {
+        let (range, newest_first) = parse(args, clock)?;
+        let moves_in = is_relative(args).then(|| clock.unit());
+        let mut followed = Self { range, moves_in, newest_first, rows: 0, edge: None, digest: 0, last: None };
         let (mut rows, mut edge, mut digest) = (0, None, 0_u128);
         followed.range.for_each_row(points, followed.onwards(), |at, row| {
             digest = digest.wrapping_add(followed.digest_of(at, row));
@@ -133,12 +167,39 @@ impl Followed {
 
     /// Decodes what a snapshot keeps of it, of a read with these arguments; `None` if it is not valid.
     pub(crate) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
-        let (range, newest_first) = parse(args)?;
         let rows = bytes.u64()?;
         let digest = u128::from(bytes.u64()?) | u128::from(bytes.u64()?) << 64;
         let (has_edge, edge) = (bytes.u8()?, bytes.u64()?.cast_signed());
         let edge = (has_edge != 0).then_some(edge);
-        bytes.is_empty().then_some(Self { range, newest_first, rows, edge, digest, last: None })
+        let moves_in = if is_relative(args) { Some(Unit::of_code(bytes.u8()?)?) } else { None };
+        let (mut range, newest_first) = parse(args, Clock::at(0, moves_in.unwrap_or_default()))?;
+        if moves_in.is_some() {
+            (range.from, range.to) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
+        }
+        bytes.is_empty().then_some(Self { range, moves_in, newest_first, rows, edge, digest, last: None })
+    }
+
+    /// Moves the ends of the range. Returns the rows that leave, come, or are cut elsewhere, before and
+    /// after it, as [`Followed::touched`] does.
+    fn passed(&mut self, points: &Points, ends: (i64, i64)) -> Changed {
+        let (old, new) = ((self.range.from, self.range.to), ends);
+        // Ends only move on, so points leave at the front of the range, and come behind it.
+        let leaving = old.0..=old.1.min(new.0.saturating_sub(1));
+        let coming = new.0.max(old.1.saturating_add(1))..=new.1;
+        let mut positions = BTreeSet::new();
+        for within in [leaving, coming].into_iter().filter(|within| !within.is_empty()) {
+            points.read(within, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
+                positions.extend(times.iter().map(|time| self.range.position_of(*time)));
+                ControlFlow::Continue(())
+            });
+        }
+        positions.retain(|at| !self.edge.is_some_and(|edge| self.is_behind(*at, edge)));
+        let before: Vec<_> = positions.iter().map(|at| self.range.row_at(points, *at)).collect();
+        (self.range.from, self.range.to) = new;
+        // The bucket at the front may be cut elsewhere now.
+        self.last = None;
+        let rows = positions.into_iter().zip(before);
+        rows.map(|(at, before)| (at, (before, self.range.row_at(points, at)))).collect()
     }
 
     /// Returns the rows that a change of points concerns, before and after it: of the rows before, those
@@ -351,7 +412,8 @@ impl Range {
     /// Returns the row at a position, if there is one.
     fn row_at(&self, points: &Points, at: i64) -> Option<Row> {
         let Some(aggregated) = &self.aggregated else {
-            let value = points.get(at).filter(|value| self.passes(at, *value))?;
+            let is_in_range = self.points_at(at).contains(&at);
+            let value = points.get(at).filter(|value| is_in_range && self.passes(at, *value))?;
             return Some(Row::from_slice(&[value]));
         };
         let mut row = None;
