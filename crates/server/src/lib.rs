@@ -50,6 +50,7 @@ mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grpc;
+mod housekeeping;
 mod http;
 mod login_guard;
 mod net;

@@ -7,6 +7,7 @@ use crate::durability::log_state::{has_failed, not_yet_durable};
 use crate::durability::snapshots::Snapshots;
 use crate::events::keyspace_events::KeyspaceEvents;
 use crate::events::pubsub::PubSub;
+use crate::housekeeping::Housekeeping;
 use crate::login_guard::LoginGuard;
 use crate::net::client::Clients;
 use crate::net::client_eviction::ClientMemory;
@@ -31,14 +32,6 @@ use tidemark_engine::watch::{Emission, WriteBudget};
 use tidemark_log::{Clock, Lsn};
 use tokio::sync::Semaphore;
 
-/// Minimum time between two runs of active expiry, in milliseconds.
-const EXPIRY_PAUSE_MS: u64 = 10;
-/// Retry delay of background commits while the log has no room, in milliseconds.
-const ROOM_PAUSE_MS: u64 = 100;
-/// Most keys that one run of active expiry removes. Keeps the run below about a millisecond.
-const EXPIRY_BUDGET: usize = 1_000;
-/// Most counters that one turn commits.
-const COMMIT_BUDGET: usize = 1_000;
 /// Minimum time between two retention runs over watched reads, in milliseconds.
 const FORGETTING_PAUSE_MS: u64 = 1_000;
 /// The same while all watched reads have subscribers and no emission is retained.
@@ -89,14 +82,11 @@ pub(crate) struct Shared {
     /// Unique per run of the server. 40 hexadecimal digits.
     pub(crate) run_id: String,
     stopping: AtomicBool,
-    /// Earliest time of the next active expiry, in milliseconds since 1970.
-    next_expiry_ms: AtomicU64,
-    /// Earliest time of the next counter commit, in milliseconds since 1970.
-    next_commit_ms: AtomicU64,
+    /// Work that is due at a time, on behalf of no client.
+    pub(crate) housekeeping: Housekeeping,
     /// Time of the next retention run over watched reads, in milliseconds since 1970. `u64::MAX` if
     /// there are no watched reads.
     next_forgetting_ms: AtomicU64,
-    pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
     /// Limits wrong passwords by address.
     pub(crate) logins: LoginGuard,
@@ -206,10 +196,8 @@ impl Shared {
             started: clock.now(),
             run_id: run_id(),
             stopping: AtomicBool::new(false),
-            next_expiry_ms: AtomicU64::new(0),
-            next_commit_ms: AtomicU64::new(0),
+            housekeeping: Housekeeping::default(),
             next_forgetting_ms: AtomicU64::new(u64::MAX),
-            active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
             logins: LoginGuard::new(&clock),
             http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S, &clock),
@@ -329,52 +317,14 @@ impl Shared {
         *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.errors.reset();
     }
-
-    /// When [`Shared::expire`] has work next, in milliseconds since 1970.
-    pub(crate) fn next_expiry(&self) -> Option<u64> {
-        if !self.active_expiry.load(Ordering::Relaxed) {
-            return None;
-        }
-        let earliest = self.next_expiry_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
-        Some(self.engine.next_deadline()?.max(earliest))
+    /// When [`Shared::do_due_work`] has work next, in milliseconds since 1970.
+    pub(crate) fn next_due_work(&self) -> Option<u64> {
+        self.housekeeping.next(&self.engine, self.pause.until_ms())
     }
 
-    /// When [`Shared::commit_counters`] has work next, in milliseconds since 1970.
-    pub(crate) fn next_commit(&self) -> Option<u64> {
-        let earliest = self.next_commit_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
-        Some(self.engine.next_commit()?.max(earliest))
-    }
-
-    /// Commits counters that are due, unless another worker is doing so.
-    pub(crate) fn commit_counters(&self, now_us: u64) {
-        let now_ms = now_us / 1000;
-        if self.next_commit().is_none_or(|at| at > now_ms) {
-            return;
-        }
-        if !self.engine.log().has_room() {
-            self.next_commit_ms.store(now_ms + ROOM_PAUSE_MS, Ordering::Relaxed);
-            return;
-        }
-        let due = self.next_commit_ms.load(Ordering::Relaxed);
-        // Only one worker wins this run.
-        if self.next_commit_ms.compare_exchange(due, now_ms + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
-            self.engine.commit_due(now_us, COMMIT_BUDGET);
-        }
-    }
-
-    /// Removes expired keys, unless another worker is doing so.
-    pub(crate) fn expire(&self, now_us: u64) {
-        let now_ms = now_us / 1000;
-        if self.next_expiry().is_none_or(|at| at > now_ms) {
-            return;
-        }
-        let due = self.next_expiry_ms.load(Ordering::Relaxed);
-        let next = now_ms + EXPIRY_PAUSE_MS;
-        // Only one worker wins this run.
-        if self.next_expiry_ms.compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            self.engine.expire_due(now_us, EXPIRY_BUDGET);
-        }
+    /// Does what is due on behalf of no client: see [`crate::housekeeping`].
+    pub(crate) fn do_due_work(&self, now_us: u64) {
+        self.housekeeping.run(&self.engine, self.pause.until_ms(), now_us);
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn debug_set_active_expire(
 ) -> Result<(), CommandError> {
     check_debug(session, cx)?;
     let on = parse::integer(args.get(2).copied().unwrap_or_default())? != 0;
-    cx.shared.active_expiry.store(on, Ordering::Relaxed);
+    cx.shared.housekeeping.active_expiry.store(on, Ordering::Relaxed);
     session.outbox.reply.ok();
     Ok(())
 }

@@ -60,7 +60,7 @@ fn execute(
     let calls: Vec<Call<'_>> =
         rows.iter().zip(commands).map(|(command, args)| Call { command, args, db, now_us }).collect();
     shared.counters.last().inspect(|counters| counters.commands.add(calls.len() as u64));
-    let due_before = next_due(shared);
+    let due_before = shared.next_due_work();
     let mut reply = Reply::new(Protocol::Resp3);
     reply.set_budget(&shared.client_memory.budget);
     let executed = match calls.as_slice() {
@@ -70,15 +70,10 @@ fn execute(
     assert!(executed.block.is_none(), "nothing is run here that waits for keys");
     let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
     let until = holds_back(&executed, false, reply.bytes(), || shown().unwrap_or_default(), shared);
-    if next_due(shared) != due_before {
+    if shared.next_due_work() != due_before {
         // The workers may all sleep until the earlier deadline, or without one.
         shared.inboxes.first().inspect(|inbox| inbox.wake());
     }
     let answer = if reply.was_refused() { Value::Error(NO_MEMORY.into()) } else { decode(reply.bytes()) };
     (answer, until)
-}
-
-/// Returns when background work on keys (commits, expiry) is next due, in milliseconds since 1970.
-fn next_due(shared: &Shared) -> u64 {
-    [shared.next_commit(), shared.next_expiry()].into_iter().flatten().min().unwrap_or(u64::MAX)
 }

@@ -96,6 +96,11 @@ impl Audience for Listeners {
         }
     }
 
+    fn tick_earlier(&self) {
+        // Any worker ticks, and all may be asleep.
+        self.workers.first().inspect(|worker| worker.wake());
+    }
+
     fn broadcast(&self, broadcast: &Arc<Broadcast>) {
         // A prefix always maps to the same worker, which keeps its broadcasts in order.
         let number = hash(broadcast.prefix()) as usize % self.workers.len();

@@ -1,5 +1,5 @@
-//! A watched range of a time series, through `kill -9` of the server: a client that applies what comes has
-//! what the read answers.
+//! Watched ranges of time series, through `kill -9` of the server: a client that applies what comes has what
+//! the read answers.
 
 use crate::support::{Answer, Client, Server};
 use std::collections::BTreeMap;
@@ -24,9 +24,10 @@ struct Kept {
 }
 
 impl Kept {
-    /// Watches the read on a connection of its own.
-    fn begin(client: &mut Client) -> Self {
-        let watch: Vec<&str> = ["TS.REVRANGE.WATCH"].into_iter().chain(READ[1..].iter().copied()).collect();
+    /// Watches a read on a connection of its own.
+    fn begin(client: &mut Client, read: &[&str]) -> Self {
+        let name = format!("{}.WATCH", read[0]);
+        let watch: Vec<&str> = [name.as_str()].into_iter().chain(read[1..].iter().copied()).collect();
         let answer = client.call(&watch).expect("an answer").array();
         let [_, Answer::Bulk(sub_id), _, lsn, _, seq, _, value] = &answer[..] else { panic!("{answer:?}") };
         let (sub_id, lsn, seq) = (sub_id.clone(), lsn.integer(), seq.integer());
@@ -68,7 +69,7 @@ fn a_client_that_applies_changes_has_the_answer_after_every_kill() {
         writer.call(&["TS.ADD", "k", &(time * 10).to_string(), "1.5"]).expect("an answer");
     }
     let mut watcher = server.client();
-    let mut kept = Kept::begin(&mut watcher);
+    let mut kept = Kept::begin(&mut watcher, &READ);
     let mut newest = 70;
     for life in 0..4 {
         for step in 0..20 {
@@ -99,5 +100,34 @@ fn a_client_that_applies_changes_has_the_answer_after_every_kill() {
         assert_eq!(resumed[1].integer(), kept.seq + 1, "{resumed:?}");
         kept.follow(&mut watcher);
         kept.check(&mut writer);
+    }
+}
+
+#[test]
+fn points_leave_a_range_that_slides_after_every_kill() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(directory.path(), &["--durability", "always"]);
+    let (mut writer, mut watcher) = (server.client(), server.client());
+    writer.call(&["TS.CREATE", "k", "DUPLICATE_POLICY", "LAST"]).expect("an answer");
+    let mut kept = Kept::begin(&mut watcher, &["TS.RANGE", "k", "-2s", "now", "AGGREGATION", "last", "100"]);
+    for life in 0..3 {
+        for value in ["1", "2", "3"] {
+            writer.call(&["TS.ADD", "k", "*", value]).expect("an answer");
+        }
+        if life == 1 {
+            assert_eq!(writer.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        }
+        // The bucket comes when it is over.
+        while kept.rows.is_empty() {
+            kept.follow(&mut watcher);
+        }
+        drop(watcher);
+        server.kill();
+        server = Server::start(directory.path(), &["--durability", "always"]);
+        (writer, watcher) = (server.client(), server.client());
+        watcher.call(&["EMITRECONNECT", "k", &kept.sub_id, &kept.lsn.to_string()]).expect("an answer");
+        while !kept.rows.is_empty() {
+            kept.follow(&mut watcher);
+        }
     }
 }

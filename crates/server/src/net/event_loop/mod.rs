@@ -177,7 +177,7 @@ impl WorkerState {
         let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
         let shared = &environment.shared;
         let until_timer = earliest.map(|at| shared.clock.timeout(at));
-        let until_due = [shared.next_expiry(), shared.next_commit(), shared.next_forgetting()]
+        let until_due = [shared.next_due_work(), shared.next_forgetting()]
             .into_iter()
             .flatten()
             .min()

@@ -33,8 +33,7 @@ impl WorkerState {
     }
 
     pub(super) fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {
-        environment.shared.expire(cx.now_us);
-        environment.shared.commit_counters(cx.now_us);
+        environment.shared.do_due_work(cx.now_us);
         environment.shared.forget_watched(cx.now_us);
         if self.timers.next().is_none() && self.accept_at.is_none() {
             return;
