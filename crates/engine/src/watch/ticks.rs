@@ -8,7 +8,8 @@ use tidemark_log::Lsn;
 /// Queries whose time moves, by when the next step of each is over.
 pub(in crate::watch) struct Ticks {
     due: Mutex<BTreeSet<(u64, Lsn)>>,
-    /// The first of these times, in milliseconds since 1970; `u64::MAX` if there is none.
+    /// The first of these times, in milliseconds since 1970; `u64::MAX` if there is none. Ordered with the
+    /// announcements of workers that fall asleep.
     next_ms: AtomicU64,
 }
 
@@ -40,11 +41,11 @@ impl Ticks {
 
     /// When the next step is over, in milliseconds since 1970.
     pub(in crate::watch) fn next(&self) -> Option<u64> {
-        Some(self.next_ms.load(Ordering::Relaxed)).filter(|at| *at != u64::MAX)
+        Some(self.next_ms.load(Ordering::SeqCst)).filter(|at| *at != u64::MAX)
     }
 
     fn note_next(&self, due: &BTreeSet<(u64, Lsn)>) {
-        self.next_ms.store(due.first().map_or(u64::MAX, |(at_ms, _)| *at_ms), Ordering::Relaxed);
+        self.next_ms.store(due.first().map_or(u64::MAX, |(at_ms, _)| *at_ms), Ordering::SeqCst);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<(u64, Lsn)>> {
