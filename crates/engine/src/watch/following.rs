@@ -14,6 +14,10 @@ pub(crate) trait Following: Send {
     /// changed, encoded; `None` if none has. O(rows that have changed).
     fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>>;
 
+    /// Whether a point leaves or comes if the range, whose ends depend on the time, moves to that of `clock`.
+    /// O(log(points)).
+    fn passes(&self, points: &Points, args: &[&[u8]], clock: Clock) -> bool;
+
     /// Moves the range, whose ends depend on the time, to that of `clock`; the points have not changed.
     /// Returns the rows that have changed, encoded; `None` if none has. O(points that leave or come).
     fn slide(&mut self, points: &Points, args: &[&[u8]], clock: Clock, protocol: Protocol)

@@ -243,6 +243,21 @@ impl Read {
         })
     }
 
+    /// Whether a point leaves or comes if the followed range of its only key moves to another time. The
+    /// caller has locked that key's shard.
+    pub(super) fn passes(&self, keys: &mut Keys<'_>, followed: &dyn Following, as_of_us: u64) -> bool {
+        let key = self.sole_key().expect("rows are followed of a read of one key");
+        let passes = guarded(|| {
+            self.among(keys, |keys, args| {
+                let (points, unit) =
+                    points_of(keys, key).expect("a key whose rows are followed has a series");
+                followed.passes(points, args, Clock::new(as_of_us, unit))
+            })
+        });
+        // What cannot be read is not known to stay.
+        passes.unwrap_or(true)
+    }
+
     /// Moves the followed range of its only key to another time. Returns the rows that have changed;
     /// `None` if none has. The caller has locked that key's shard.
     ///

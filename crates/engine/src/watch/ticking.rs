@@ -11,13 +11,16 @@
 //! ```
 //!
 //! The time moves in steps: by a bucket of an aggregated range, so that buckets are whole, else by a
-//! second. Without a listener it stands still. The first that joins moves it on.
+//! second. Without a listener it stands still, and the first that joins moves it on. It also stands still
+//! while no point leaves or comes by it, if that is known without making the answer: an idle server logs
+//! nothing.
 //!
 //! ```text
 //! watch  the read │ if it depends on a time: that as of which it is answered, microseconds since 1970 varint
 //! tick   LSN of the watch varint │ time as of which it is answered varint
 //! ```
 
+use crate::context::Keys;
 use crate::engine::Engine;
 use crate::execute::moment::Moment;
 use crate::persist::apply_error::ApplyError;
@@ -66,7 +69,7 @@ impl Engine {
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), now_us);
         let Some((as_of_us, step_us)) = query.read.as_of(&mut keys, now_us) else { return u64::MAX };
         let next_ms = as_of_us.saturating_add(step_us).div_ceil(1000);
-        if query.has_ended() || query.lock().as_of_us().is_some_and(|before| before >= as_of_us) {
+        if query.has_ended() || !moves(&mut keys, query, as_of_us) {
             return next_ms;
         }
         if !self.log().has_room() || self.check_writable().is_err() {
@@ -106,5 +109,16 @@ impl Engine {
             self.emit_at(&mut keys, &query, as_of_us, Moment::of(lsn, time_us));
         }
         Ok(())
+    }
+}
+
+/// Whether the answer may be another one as of a later time. The caller has locked everything that the query
+/// reads.
+fn moves(keys: &mut Keys<'_>, query: &Query, as_of_us: u64) -> bool {
+    let state = query.lock();
+    match (state.as_of_us(), state.followed()) {
+        (Some(before), _) if before >= as_of_us => false,
+        (_, Some(followed)) => query.read.passes(keys, followed, as_of_us),
+        _ => true,
     }
 }

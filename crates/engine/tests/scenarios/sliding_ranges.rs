@@ -115,6 +115,23 @@ fn ranges_that_do_not_depend_on_the_time_do_not_tick() {
 }
 
 #[test]
+fn nothing_is_logged_while_no_point_leaves_or_comes() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    add(&client, 0, 1);
+    let range = watch(&engine, "TS.RANGE k -5s +");
+    let head = engine.log().appended();
+    let tick = |second: u64| engine.tick_due(START_US + second * SECOND_US, 10);
+    assert_eq!((tick(5), engine.log().appended()), (Some(START_MS + 6000), head));
+    assert_eq!((tick(6), engine.log().appended()), (Some(START_MS + 7000), head.next()));
+    assert_eq!((tick(99), engine.log().appended()), (Some(START_MS + 100_000), head.next()));
+    // A late point comes as of the last tick, and leaves by the next.
+    add(&client, 1_500, 2);
+    tick(100);
+    assert_eq!(short(emitted(&range)), changes(&["*1 *1 :0", "*1 *2 :1500 ,2", "*1 *1 :1500"]));
+}
+
+#[test]
 fn operators_act_on_answers_of_ranges_that_slide() {
     let engine = engine();
     let client = Client::new(&engine);

@@ -74,10 +74,27 @@ fn parse(args: &[&[u8]], clock: Clock) -> Option<(Range, bool)> {
     (!is_hard).then_some((range, newest_first))
 }
 
+/// Returns the ends of a followed range at the time of `clock`.
+fn ends(args: &[&[u8]], clock: Clock) -> (i64, i64) {
+    let (range, _) = parse(args, clock).expect("what is followed can be followed at any time");
+    (range.from, range.to)
+}
+
 impl Following for Followed {
     fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>> {
         let changed = self.touched(points, undo);
         self.settle(points, changed, protocol)
+    }
+
+    fn passes(&self, points: &Points, args: &[&[u8]], clock: Clock) -> bool {
+        let mut is_passed = false;
+        for within in self.passed_times(ends(args, clock)) {
+            points.read(within, Direction::Forward, &mut |_: &[i64], _: &[f64]| {
+                is_passed = true;
+                ControlFlow::Break(())
+            });
+        }
+        is_passed
     }
 
     fn slide(
@@ -87,8 +104,7 @@ impl Following for Followed {
         clock: Clock,
         protocol: Protocol,
     ) -> Option<Vec<u8>> {
-        let (range, _) = parse(args, clock).expect("what is followed can be followed at any time");
-        let changed = self.passed(points, (range.from, range.to));
+        let changed = self.passed(points, ends(args, clock));
         self.settle(points, changed, protocol)
     }
 
@@ -179,15 +195,20 @@ impl Followed {
         bytes.is_empty().then_some(Self { range, moves_in, newest_first, rows, edge, digest, last: None })
     }
 
-    /// Moves the ends of the range. Returns the rows that leave, come, or are cut elsewhere, before and
-    /// after it, as [`Followed::touched`] does.
-    fn passed(&mut self, points: &Points, ends: (i64, i64)) -> Changed {
-        let (old, new) = ((self.range.from, self.range.to), ends);
+    /// Returns the times that leave the range or come if its ends move on.
+    fn passed_times(&self, new: (i64, i64)) -> impl Iterator<Item = RangeInclusive<i64>> {
+        let old = (self.range.from, self.range.to);
         // Ends only move on, so points leave at the front of the range, and come behind it.
         let leaving = old.0..=old.1.min(new.0.saturating_sub(1));
         let coming = new.0.max(old.1.saturating_add(1))..=new.1;
+        [leaving, coming].into_iter().filter(|within| !within.is_empty())
+    }
+
+    /// Moves the ends of the range. Returns the rows that leave, come, or are cut elsewhere, before and
+    /// after it, as [`Followed::touched`] does.
+    fn passed(&mut self, points: &Points, ends: (i64, i64)) -> Changed {
         let mut positions = BTreeSet::new();
-        for within in [leaving, coming].into_iter().filter(|within| !within.is_empty()) {
+        for within in self.passed_times(ends) {
             points.read(within, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
                 positions.extend(times.iter().map(|time| self.range.position_of(*time)));
                 ControlFlow::Continue(())
@@ -195,7 +216,7 @@ impl Followed {
         }
         positions.retain(|at| !self.edge.is_some_and(|edge| self.is_behind(*at, edge)));
         let before: Vec<_> = positions.iter().map(|at| self.range.row_at(points, *at)).collect();
-        (self.range.from, self.range.to) = new;
+        (self.range.from, self.range.to) = ends;
         // The bucket at the front may be cut elsewhere now.
         self.last = None;
         let rows = positions.into_iter().zip(before);
