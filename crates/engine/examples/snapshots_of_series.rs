@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tidemark_engine::{BlockPlacement, Call, Engine, Reply, command};
-use tidemark_log::{Durability, FileStorage, Log, Options, SnapshotWriter, Snapshots, Storage};
+use tidemark_engine::section::KEYSPACE;
+use tidemark_engine::{Call, Engine, Reply, command};
+use tidemark_log::{Durability, FileStorage, Log, Options, Snapshots, Storage};
 
-const KEYSPACE: u32 = 0;
 const SERIES: u64 = 100;
 const COPIES: u64 = 50;
 
@@ -60,26 +60,9 @@ fn add(engine: &Engine, key: &str, from: u64, count: u64, random: &mut fastrand:
 
 fn snapshot(engine: &Engine) -> Result<()> {
     let began = Instant::now();
-    let log = engine.log();
-    let snapshots = Snapshots::new(Arc::clone(log.storage()));
-    let mut placement = BlockPlacement::begin_compacting(log.block_files(), &snapshots)?;
-    let mut snapshot = engine.snapshot_with(&placement);
-    let lsn = snapshot.lsn();
-    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
-    placement.prepare(&mut writer);
-    while let Some(frame) = snapshot.next_frame() {
-        writer.write_frame(KEYSPACE, &frame)?;
-        placement.write(&mut writer)?;
-    }
-    snapshot.check()?;
-    drop(snapshot);
-    placement.list(&mut writer);
-    let in_blocks = writer.block_bytes();
-    log.finish_snapshot(writer)?;
-    placement.settle()?;
-    log.block_files().remove_unused()?;
+    let taken = engine.take_snapshot(false, || (), || true)?;
     let took = began.elapsed().as_secs_f64();
-    let bytes = snapshots.bytes(lsn)?;
+    let (bytes, in_blocks) = (taken.bytes, taken.block_bytes);
     println!("snapshot: {took:.2} s, {bytes} bytes and {in_blocks} bytes of blocks written");
     Ok(())
 }

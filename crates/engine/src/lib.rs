@@ -34,7 +34,7 @@
 //! execute::{admission, locking, running, logging}
 //! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
 //! watch::registry ─► execute::serving ─► execute::{execution, run_together, transaction}
-//! persist::{apply, loader, snapshot, digest}, watch::replay, observe
+//! persist::{apply, loader, snapshot, digest} ─► persist::taking, watch::replay, observe
 //! ```
 //!
 //! Each `impl Engine` block is in the file of its task; the struct does not depend on its users.
@@ -73,10 +73,11 @@ pub use observe::key_description::KeyDescription;
 pub use observe::pool_figures::PoolFigures;
 pub use persist::added_points::{AddedPoints, EqualCommand};
 pub use persist::apply_error::{ApplyError, Malformed, MalformedPart};
-pub use persist::blocks::{BlockPlacement, BlockWriteError};
+pub use persist::blocks::BlockWriteError;
 pub use persist::loader::Loader;
 pub use persist::snapshot::{Incomplete, Snapshot};
-pub use persist::{change, record};
+pub use persist::taking::{TakeError, TakenSnapshot};
+pub use persist::{change, record, section};
 pub use random::SecretSource;
 pub use wire::encoded;
 pub use wire::reply::{Protocol, Reply, format_double};

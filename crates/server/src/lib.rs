@@ -72,7 +72,6 @@ pub use abort_on_panic::abort_on_panic;
 pub use command::handshake::same_secret;
 pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
-pub use durability::snapshots::{KEYSPACE, TakeError};
 pub use net::listener::ListenError;
 pub use run::run;
 pub use server::{Server, StartError, StopError, Stopper};

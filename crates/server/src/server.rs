@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::durability::recover_error::RecoverError;
 use crate::durability::recovery::{self, OpenLog};
 use crate::durability::snapshot_thread;
-use crate::durability::snapshots::{Requests, Snapshots, TakeError};
+use crate::durability::snapshots::{Requests, Snapshots};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::net::event_loop::{EventLoop, WAKER};
@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use tidemark_engine::TakeError;
 use tidemark_log::{Clock, Failure, Health, Lsn, Progress};
 
 /// Why the server does not start.

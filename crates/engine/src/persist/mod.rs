@@ -11,4 +11,6 @@ pub(crate) mod digest;
 pub(crate) mod loader;
 pub(crate) mod points;
 pub mod record;
+pub mod section;
 pub(crate) mod snapshot;
+pub(crate) mod taking;

@@ -64,7 +64,7 @@ impl Engine {
 
     /// Like [`Engine::snapshot`], with blocks of series by reference to block files: the caller writes
     /// those that `placement` wants written.
-    pub fn snapshot_with(&self, placement: &BlockPlacement) -> Snapshot<'_> {
+    pub(crate) fn snapshot_with(&self, placement: &BlockPlacement) -> Snapshot<'_> {
         Snapshot::begin(self, placement.blocks())
     }
 }

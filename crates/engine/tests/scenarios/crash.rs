@@ -8,22 +8,20 @@
 
 use crate::points;
 use crate::support;
-use crate::support::START_US;
 use crate::support::commands::{Generator, Line, Random, Times};
+use crate::support::crashes::test_every_call;
+use crate::support::{START_US, crashes};
 use std::io::ErrorKind;
 use std::sync::Arc;
+use tidemark_engine::section::KEYSPACE;
 use tidemark_engine::{Call, Engine, Reply, command};
-use tidemark_log::storage::faulty::{Fault, Plan, Site};
+use tidemark_log::storage::faulty::{Fault, Site};
 use tidemark_log::{
-    Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, SnapshotError, SnapshotWriter,
-    Snapshots, Storage,
+    Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, Snapshots, Storage,
 };
 
 /// Steps of the workload: enough for several segments and snapshots.
 const STEPS: usize = 1000;
-
-/// The section of a snapshot that has the frames of keys.
-const KEYSPACE: u32 = 0;
 
 fn options(retention: Retention) -> Options {
     Options {
@@ -94,7 +92,10 @@ fn live(engine: &Engine) -> Lsn {
             }
             acknowledged = lsn;
         }
-        if dice.once_in(60) && take_snapshot(engine).is_err() && engine.check_writable().is_err() {
+        if dice.once_in(60)
+            && engine.take_snapshot(false, || (), || true).is_err()
+            && engine.check_writable().is_err()
+        {
             return acknowledged;
         }
         if engine.check_writable().is_err() {
@@ -123,17 +124,6 @@ fn run(engine: &Engine, lines: &[Line], db: u8, now_us: u64) -> Option<Lsn> {
         [alone] => engine.execute(alone, &mut Reply::default()).lsn,
         together => engine.execute_transaction(together, None, now_us, &mut Reply::default()).lsn,
     }
-}
-
-fn take_snapshot(engine: &Engine) -> Result<(), SnapshotError> {
-    let log = engine.log();
-    let mut snapshot = engine.snapshot();
-    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), snapshot.lsn())?;
-    while let Some(frame) = snapshot.next_frame() {
-        writer.write_frame(KEYSPACE, &frame)?;
-    }
-    drop(snapshot);
-    log.finish_snapshot(writer)
 }
 
 /// The digest of the state after each record of the workload, beginning with the empty state.
@@ -176,28 +166,14 @@ fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &s
     assert_eq!(again.digest(), digest, "{case}: after one more change and a restart");
 }
 
-/// Runs the workload once for every storage call that it makes, with the fault at that call.
 fn every_call(fault: Fault, forever: bool) {
     let digests = digests();
-    let mut struck = 0;
-    for at in 1.. {
-        let memory = MemoryStorage::with_crashes();
-        let storage = FaultyStorage::new(
-            Arc::new(memory.clone()),
-            Some(Plan { fault, at, site: None, forever, seed: at }),
-        );
-        let case = format!("{fault:?} at call {at}, forever: {forever}");
-        let acknowledged = match recover(Arc::new(storage.clone()), Retention::default(), &case) {
-            Some(engine) => live(&engine),
-            None => Lsn::ZERO,
-        };
-        struck += u64::from(storage.fired());
-        if storage.calls() < at {
-            break;
-        }
-        check(&memory.crash(at), acknowledged, &digests, &format!("{case}, power lost"));
-        check(&memory, acknowledged, &digests, &format!("{case}, killed"));
-    }
+    let run = |storage, case: &str| {
+        recover(storage, Retention::default(), case).map_or(Lsn::ZERO, |engine| live(&engine))
+    };
+    let struck = crashes::every_call(fault, forever, run, |survivor, acknowledged, case| {
+        check(survivor, acknowledged, &digests, case);
+    });
     assert!(struck > 100, "{fault:?} struck only {struck} times");
 }
 
@@ -213,27 +189,4 @@ fn the_workload_reaches_segments_and_snapshots() {
     assert!(storage.calls_at(Site::Remove) > 5, "{}", storage.calls_at(Site::Remove));
 }
 
-#[test]
-fn power_failure_at_every_call() {
-    every_call(Fault::Error(ErrorKind::NotConnected), true);
-}
-
-#[test]
-fn one_error_at_every_call() {
-    every_call(Fault::Error(ErrorKind::Other), false);
-}
-
-#[test]
-fn failed_sync_at_every_call() {
-    every_call(Fault::SyncFailure, false);
-}
-
-#[test]
-fn torn_write_at_every_call() {
-    every_call(Fault::Torn, true);
-}
-
-#[test]
-fn full_disk_at_every_call() {
-    every_call(Fault::Error(ErrorKind::StorageFull), true);
-}
+test_every_call!(every_call);

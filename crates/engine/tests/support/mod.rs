@@ -1,6 +1,7 @@
 //! An engine over a log in memory, and commands as text lines.
 
 pub(crate) mod commands;
+pub(crate) mod crashes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -10,15 +10,12 @@
 use super::{Target, state};
 use crate::input::{Input, put_block};
 use std::sync::Arc;
+use tidemark_engine::section::{KEYSPACE, NAMED, WATCHED};
 use tidemark_engine::{ApplyError, Engine};
 use tidemark_log::{Lsn, MemoryStorage, Snapshot, SnapshotWriter, Snapshots};
 
 const FILE: u8 = 1;
 const AS_THEY_ARE: u8 = 2;
-/// Sections of a snapshot.
-const KEYSPACE: u32 = tidemark_server::KEYSPACE;
-const WATCHED: u32 = 1;
-const NAMED: u32 = 2;
 /// LSN of every snapshot here.
 const LSN: Lsn = Lsn(1_000);
 const NAME: &str = "snapshot-00000000000000001000.tide";

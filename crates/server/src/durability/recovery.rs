@@ -5,11 +5,11 @@ use crate::config::{Config, LogStorage};
 use crate::data_directory::make_private;
 use crate::durability::loading::{Loading, Source};
 use crate::durability::recover_error::RecoverError;
-use crate::durability::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidemark_engine::keyspace::SHARDS;
+use tidemark_engine::section::{KEYSPACE, NAMED, WATCHED};
 use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
 use tidemark_engine::{Engine, Protocol, Reply};
 use tidemark_log::{

@@ -5,17 +5,8 @@ use crate::net::connection_id::ConnectionId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use tidemark_engine::{BlockWriteError, Incomplete};
-use tidemark_log::{Clock, Log, Lsn, SnapshotError};
-
-/// Section of a snapshot with the keyspace, in frames for [`tidemark_engine::Loader`].
-pub const KEYSPACE: u32 = 0;
-
-/// Section with the watched reads.
-pub(crate) const WATCHED: u32 = 1;
-
-/// Section with the named subscriptions.
-pub(crate) const NAMED: u32 = 2;
+use tidemark_engine::{TakeError, TakenSnapshot};
+use tidemark_log::{Clock, Log, Lsn};
 
 /// Unclean stops after which a snapshot is due. Each leaves a short segment, which is an open file,
 /// and a server that is killed repeatedly would never log enough for a snapshot.
@@ -29,23 +20,6 @@ pub(crate) enum Request {
     Take(Option<(usize, ConnectionId)>),
     /// End, after a last snapshot if one was requested.
     Stop,
-}
-
-/// Why a snapshot was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeError {
-    /// It could not be written.
-    #[error(transparent)]
-    Failed(#[from] SnapshotError),
-    /// A block of a series could not be written.
-    #[error(transparent)]
-    Block(#[from] BlockWriteError),
-    /// It is incomplete, so the log must not be released.
-    #[error(transparent)]
-    Incomplete(#[from] Incomplete),
-    /// The server stops without having been requested to take one first.
-    #[error("it was given up because the server stops; the log has every change")]
-    GivenUp,
 }
 
 /// State of snapshots, shared by workers and the snapshot thread.
@@ -202,12 +176,12 @@ impl Snapshots {
 
     /// Records the result of an attempt: the snapshot and its size, or an error. `tried` is the end
     /// of the log at its start, `written_bytes` the bytes written by then.
-    pub(crate) fn note(&self, taken: &Result<(Lsn, u64), TakeError>, tried: Lsn, written_bytes: u64) {
+    pub(crate) fn note(&self, taken: &Result<TakenSnapshot, TakeError>, tried: Lsn, written_bytes: u64) {
         let before = i64::try_from(written_bytes).map_or(i64::MIN, |bytes| -bytes);
         self.bytes_before.store(before, Ordering::Relaxed);
         match taken {
-            Ok((lsn, bytes)) => {
-                self.last_bytes.store(*bytes, Ordering::Relaxed);
+            Ok(TakenSnapshot { lsn, bytes, block_bytes }) => {
+                self.last_bytes.store(bytes + block_bytes, Ordering::Relaxed);
                 self.last_success.store(self.clock.now_us() / 1_000_000, Ordering::Relaxed);
                 self.last_lsn.store(lsn.0, Ordering::Relaxed);
             }
@@ -287,7 +261,8 @@ mod tests {
         let (snapshots, _requests) = Snapshots::new(Lsn::ZERO, &Clock::System);
         snapshots.request_if_due(&log, true, 0, 0);
         assert!(snapshots.is_busy(), "the disk gets full");
-        snapshots.note(&Ok((log.appended(), 10)), log.appended(), written);
+        let taken = TakenSnapshot { lsn: log.appended(), bytes: 4, block_bytes: 6 };
+        snapshots.note(&Ok(taken), log.appended(), written);
         snapshots.request_if_due(&log, false, 0, 1);
         assert!(!snapshots.is_busy(), "nothing was logged since");
     }

@@ -1,6 +1,5 @@
 //! Replay threads: they produce emissions below retention again, from snapshots and the log.
 
-use crate::durability::snapshots::{KEYSPACE, WATCHED};
 use crate::shared::Shared;
 use crate::subscription::replay_buffer::{End, Put, ReplayWriter};
 use crate::subscription::replay_queue::{ReplayJob, ReplayStart};
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tidemark_engine::CommandError;
+use tidemark_engine::section::{KEYSPACE, WATCHED};
 use tidemark_engine::watch::{Emission, Past, PastError, SharedQuery, Waking, count_in_frame};
 use tidemark_log::snapshot::FrameEntry;
 use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};

@@ -9,11 +9,11 @@ use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 use std::path::Path;
 use std::sync::Arc;
+use tidemark_engine::section::KEYSPACE;
 use tidemark_engine::value::Value;
 use tidemark_engine::watch::{PoolObserver, PoolSearch, PoolTrail, TrailError};
 use tidemark_log::tools::Records;
 use tidemark_log::{FileStorage, Log, Lsn, MemoryStorage, Options, Record, Snapshot, Snapshots, Storage};
-use tidemark_server::KEYSPACE;
 
 /// A data directory, read up to one record.
 pub(super) struct History {

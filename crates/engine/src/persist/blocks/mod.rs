@@ -9,8 +9,9 @@ mod finding;
 mod placing;
 
 pub(crate) use finding::BlockFinder;
+pub(crate) use placing::BlockPlacement;
+pub use placing::BlockWriteError;
 pub(crate) use placing::{Address, Blocks};
-pub use placing::{BlockPlacement, BlockWriteError};
 
 use std::sync::Arc;
 use tidemark_log::BlockFile;

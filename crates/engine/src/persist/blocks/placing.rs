@@ -82,7 +82,7 @@ impl Placing {
 /// Steps: [`BlockPlacement::begin_compacting`]; [`BlockPlacement::write`] after each frame of the snapshot;
 /// [`BlockPlacement::list`] after the last one; [`BlockPlacement::settle`] when the snapshot is durable.
 #[derive(Debug)]
-pub struct BlockPlacement {
+pub(crate) struct BlockPlacement {
     placing: Arc<Placing>,
     files: Arc<BlockFiles>,
     /// Blocks that are written, and their offsets.
@@ -94,7 +94,7 @@ impl BlockPlacement {
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn begin(files: &Arc<BlockFiles>) -> Result<Self, SnapshotError> {
+    pub(crate) fn begin(files: &Arc<BlockFiles>) -> Result<Self, SnapshotError> {
         Self::with(files, BTreeSet::new())
     }
 
@@ -103,7 +103,10 @@ impl BlockPlacement {
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn begin_compacting(files: &Arc<BlockFiles>, snapshots: &Snapshots) -> Result<Self, SnapshotError> {
+    pub(crate) fn begin_compacting(
+        files: &Arc<BlockFiles>,
+        snapshots: &Snapshots,
+    ) -> Result<Self, SnapshotError> {
         // What cannot be read stays as it is: the new snapshot may replace it.
         let sizes = sizes(files, snapshots).unwrap_or_default();
         Self::with(files, super::compaction::choose(&sizes))
@@ -128,7 +131,7 @@ impl BlockPlacement {
     }
 
     /// Tells the writer the number of its block file.
-    pub fn prepare(&self, writer: &mut SnapshotWriter) {
+    pub(crate) fn prepare(&self, writer: &mut SnapshotWriter) {
         writer.set_block_file(self.placing.number);
     }
 
@@ -136,7 +139,7 @@ impl BlockPlacement {
     ///
     /// # Errors
     /// A block cannot be written, or not be read from the file that it is to leave.
-    pub fn write(&mut self, writer: &mut SnapshotWriter) -> Result<(), BlockWriteError> {
+    pub(crate) fn write(&mut self, writer: &mut SnapshotWriter) -> Result<(), BlockWriteError> {
         let waiting = std::mem::take(&mut self.placing.lock().waiting);
         let mut bytes = Vec::new();
         for (block, offset) in waiting {
@@ -151,7 +154,7 @@ impl BlockPlacement {
     }
 
     /// Tells the writer which block files the snapshot refers to, after all blocks are written.
-    pub fn list(&self, writer: &mut SnapshotWriter) {
+    pub(crate) fn list(&self, writer: &mut SnapshotWriter) {
         let state = self.placing.lock();
         assert!(state.waiting.is_empty(), "{} blocks are not written", state.waiting.len());
         let listed =
@@ -163,7 +166,7 @@ impl BlockPlacement {
     ///
     /// # Errors
     /// The file cannot be opened: the next snapshot writes the blocks again.
-    pub fn settle(self) -> Result<(), SnapshotError> {
+    pub(crate) fn settle(self) -> Result<(), SnapshotError> {
         if self.written.is_empty() {
             return Ok(());
         }

@@ -3,13 +3,14 @@
 //! last acknowledged one, and no block file is left that no snapshot needs.
 
 use super::{memory, open, run, run_bytes, snapshot, wait_for_files};
-use crate::support;
+use crate::support::crashes::test_every_call;
+use crate::support::{self, crashes};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tidemark_engine::Engine;
-use tidemark_log::storage::faulty::{Fault, Plan};
-use tidemark_log::{FaultyStorage, Lsn, MemoryStorage, Retention, Snapshots, Storage};
+use tidemark_log::storage::faulty::Fault;
+use tidemark_log::{Lsn, MemoryStorage, Retention, Snapshots, Storage};
 
 /// A step of the workload: a command, a snapshot, or dropped points.
 enum Step {
@@ -131,22 +132,12 @@ fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &s
 fn every_call(fault: Fault, forever: bool) {
     let steps = workload();
     let digests = digests(&steps);
-    let mut struck = 0;
-    for at in 1.. {
-        let memory = MemoryStorage::with_crashes();
-        let plan = Plan { fault, at, site: None, forever, seed: at };
-        let storage = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
-        let case = format!("{fault:?} at call {at}, forever: {forever}");
-        let shared: Arc<dyn Storage> = Arc::new(storage.clone());
-        let acknowledged =
-            open(&shared, Retention::default()).map_or(Lsn::ZERO, |engine| live(&engine, &steps));
-        struck += u64::from(storage.fired());
-        if storage.calls() < at {
-            break;
-        }
-        check(&memory.crash(at), acknowledged, &digests, &format!("{case}, power lost"));
-        check(&memory, acknowledged, &digests, &format!("{case}, killed"));
-    }
+    let run = |storage, _: &str| {
+        open(&storage, Retention::default()).map_or(Lsn::ZERO, |engine| live(&engine, &steps))
+    };
+    let struck = crashes::every_call(fault, forever, run, |survivor, acknowledged, case| {
+        check(survivor, acknowledged, &digests, case);
+    });
     assert!(struck > 40, "{fault:?} struck only {struck} times");
 }
 
@@ -161,27 +152,4 @@ fn the_workload_reaches_block_files() {
     wait_for_files(&engine, &storage, 2);
 }
 
-#[test]
-fn power_failure_at_every_call() {
-    every_call(Fault::Error(ErrorKind::NotConnected), true);
-}
-
-#[test]
-fn one_error_at_every_call() {
-    every_call(Fault::Error(ErrorKind::Other), false);
-}
-
-#[test]
-fn failed_sync_at_every_call() {
-    every_call(Fault::SyncFailure, false);
-}
-
-#[test]
-fn torn_write_at_every_call() {
-    every_call(Fault::Torn, true);
-}
-
-#[test]
-fn full_disk_at_every_call() {
-    every_call(Fault::Error(ErrorKind::StorageFull), true);
-}
+test_every_call!(every_call);

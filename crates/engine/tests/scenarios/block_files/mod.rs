@@ -8,14 +8,12 @@ use crate::support::{self, START_US, commands::Random};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use tidemark_engine::{BlockPlacement, Call, Engine, Reply, command};
+use tidemark_engine::section::KEYSPACE;
+use tidemark_engine::{Call, Engine, Reply, command};
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
-    Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, SnapshotWriter, Snapshots,
-    Storage,
+    Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, Snapshots, Storage,
 };
-
-const KEYSPACE: u32 = 0;
 
 /// Why a start or a snapshot fails.
 type Failed = Box<dyn std::error::Error>;
@@ -79,28 +77,14 @@ fn memory() -> (MemoryStorage, Arc<dyn Storage>) {
     (memory.clone(), Arc::new(memory))
 }
 
-/// Takes a snapshot, and runs `meanwhile` after each of its frames. Returns the bytes that were written.
+/// Takes a snapshot, and runs `meanwhile` before each of its frames. Returns the bytes that were written.
 fn snapshot_while(engine: &Engine, mut meanwhile: impl FnMut()) -> Result<u64, Failed> {
-    let log = engine.log();
-    let snapshots = Snapshots::new(Arc::clone(log.storage()));
-    let mut placement = BlockPlacement::begin_compacting(log.block_files(), &snapshots)?;
-    let mut snapshot = engine.snapshot_with(&placement);
-    let lsn = snapshot.lsn();
-    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
-    placement.prepare(&mut writer);
-    while let Some(frame) = snapshot.next_frame() {
-        writer.write_frame(KEYSPACE, &frame)?;
-        placement.write(&mut writer)?;
+    let goes_on = || {
         meanwhile();
-    }
-    snapshot.check()?;
-    drop(snapshot);
-    placement.list(&mut writer);
-    let bytes = writer.block_bytes();
-    log.finish_snapshot(writer)?;
-    placement.settle()?;
-    log.block_files().remove_unused()?;
-    Ok(bytes + snapshots.bytes(lsn)?)
+        true
+    };
+    let taken = engine.take_snapshot(false, || (), goes_on)?;
+    Ok(taken.bytes + taken.block_bytes)
 }
 
 fn snapshot(engine: &Engine) -> Result<u64, Failed> {
