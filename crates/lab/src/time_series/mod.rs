@@ -119,7 +119,7 @@ fn measure(
 /// Returns what a reader must know about the figures.
 fn notes(rows: &[Row], options: &TimeSeriesOptions) -> Vec<String> {
     let mut notes = Vec::new();
-    if rows.iter().any(|row| row.name.contains("file_backend")) {
+    if rows.iter().any(|row| row.name.contains("file_backend") || row.name.contains("block_file")) {
         let folder = files::folder_of(options);
         notes.push(format!("logs are in {}, on {}", folder.display(), files::file_system(&folder)));
     }

@@ -38,7 +38,8 @@ fn every_fault_is_noticed_and_repaired() {
     let flags = ["--quick", "--fault-points", "200", "faults/"];
     for flags in [&flags[..], &[&flags[..], &["--like-tau"]].concat()] {
         let text = said(flags);
-        for name in original().iter().filter(|name| name.starts_with("faults/")) {
+        let ours = ["faults/block_file_query_mild", "faults/block_file_query_aggressive"];
+        for name in original().iter().filter(|name| name.starts_with("faults/")).chain(&ours) {
             let counts = numbers(&text, &format!("{name}: faults injected "));
             let counts: Vec<u64> = counts.into_iter().map(|count| count as u64).collect();
             let [injected, detected, refused, absorbed, repaired, _restored, wrong] = counts[..] else {

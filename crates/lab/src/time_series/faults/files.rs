@@ -4,7 +4,7 @@
 //! opened again. So each fault is followed by a recovery, whose points are compared with those that
 //! were appended; what is missing is appended again, as a client repeats what was not acknowledged.
 
-use super::{Fault, Level, drawn};
+use super::{Fault, Level, drawn, planned};
 use crate::random::Random;
 use crate::time_series::fault_tally::FaultTally;
 use crate::time_series::files::{GROUP, LogFolder, Place, append, folder_of, replayed};
@@ -12,9 +12,7 @@ use crate::time_series::options::TimeSeriesOptions;
 use crate::time_series::points::{Lookups, expect_all, value_at};
 use crate::time_series::row::{Findings, Row, Work};
 use anyhow::Context;
-use std::io;
 use std::sync::Arc;
-use tidemark_log::storage::faulty;
 use tidemark_log::storage::faulty::{Plan, Site};
 use tidemark_log::tools::plan_repair;
 use tidemark_log::{FaultyStorage, Log, OpenError, Storage};
@@ -50,18 +48,6 @@ pub(super) fn rows(level: Level, options: &TimeSeriesOptions) -> [Row; 2] {
             start: Box::new(move || Ok(Box::new(Querying::new(level, other.clone(), keep)))),
         },
     ]
-}
-
-/// Returns the log's name of a fault.
-fn planned(fault: Fault, site: Site, at: u64, seed: u64) -> Plan {
-    let fault = match fault {
-        Fault::Error => faulty::Fault::Error(io::ErrorKind::Other),
-        Fault::Torn => faulty::Fault::Torn,
-        Fault::BitFlip => faulty::Fault::BitFlip,
-        Fault::Lost => faulty::Fault::Lost,
-        Fault::Short => faulty::Fault::Short,
-    };
-    Plan { fault, at, site: Some(site), forever: false, seed }
 }
 
 /// Closes a log that may have failed.

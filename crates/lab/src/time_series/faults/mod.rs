@@ -4,19 +4,23 @@
 //! each operation. Each of them meets one write, or one read, of what holds the operation's point.
 //! After it, the work is done again without a fault.
 
+mod block_files;
 mod files;
 mod segments;
 
 use super::options::TimeSeriesOptions;
 use super::row::Row;
 use crate::random::Random;
+use std::io;
+use tidemark_log::storage::faulty::{self, Plan, Site};
 
 pub(super) fn rows(options: &TimeSeriesOptions) -> Vec<Row> {
     // In the original's order.
     let levels = [Level::MILD, Level::AGGRESSIVE];
     let in_memory = levels.iter().flat_map(|level| segments::rows(*level, options));
     let in_files = levels.iter().flat_map(|level| files::rows(*level, options));
-    in_memory.chain(in_files).collect()
+    let in_block_files = levels.iter().map(|level| block_files::row(*level, options));
+    in_memory.chain(in_files).chain(in_block_files).collect()
 }
 
 /// A kind of fault.
@@ -73,6 +77,26 @@ impl Level {
     fn of_reads(self) -> Vec<(Fault, u64)> {
         vec![(Fault::Error, self.read_error), (Fault::BitFlip, self.bit_flip), (Fault::Short, self.short)]
     }
+
+    /// Faults of reads, and of the files that are read: as many of these are cut off, and removed, as
+    /// bits are inverted.
+    fn of_block_files(self) -> Vec<(Fault, u64)> {
+        let mut all = self.of_reads();
+        all.extend([(Fault::Torn, self.bit_flip), (Fault::Lost, self.bit_flip)]);
+        all
+    }
+}
+
+/// Returns the log's name of a fault.
+fn planned(fault: Fault, site: Site, at: u64, seed: u64) -> Plan {
+    let fault = match fault {
+        Fault::Error => faulty::Fault::Error(io::ErrorKind::Other),
+        Fault::Torn => faulty::Fault::Torn,
+        Fault::BitFlip => faulty::Fault::BitFlip,
+        Fault::Lost => faulty::Fault::Lost,
+        Fault::Short => faulty::Fault::Short,
+    };
+    Plan { fault, at, site: Some(site), forever: false, seed }
 }
 
 /// Draws which of so many operations meet a fault, in their order. At least one does, so that even a
