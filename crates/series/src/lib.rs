@@ -23,7 +23,7 @@ mod series;
 mod unreadable;
 mod window;
 
-pub use block::{Block, BlockError, BlockSource, Place, Summary};
+pub use block::{Block, BlockError, BlockSource, PinnedBlocks, Place, Summary};
 pub use lens::{
     Difference, Expression, ExpressionError, Function, Gap, Lens, Points, ReadRuns, Span, Transform, View,
     ViewError,

@@ -9,9 +9,11 @@
 //! | 5 … 10 | [`Summary`]: sum in two parts, lowest, highest, first and last value |
 //! | 11 … | times, then values |
 
+mod pinned;
 mod place;
 mod summary;
 
+pub use pinned::PinnedBlocks;
 pub use place::{BlockSource, Place};
 pub use summary::Summary;
 
@@ -221,7 +223,8 @@ impl Block {
         Some(Self::of(Placed::at(place), &self.words()[..HEADER_WORDS]))
     }
 
-    /// Returns the block with its points, which are read from its place if they are not in memory.
+    /// Returns the block with its points, which are read from its place if they are not in memory, nor
+    /// pinned by [`PinnedBlocks`].
     ///
     /// # Errors
     /// They cannot be read, or are not those that were stored.
@@ -229,6 +232,15 @@ impl Block {
         if self.has_points() {
             return Ok(self.clone());
         }
+        if let Some(block) = pinned::find(self) {
+            return Ok(block);
+        }
+        let block = self.read_from_place()?;
+        pinned::keep(self, &block);
+        Ok(block)
+    }
+
+    fn read_from_place(&self) -> Result<Self, UnreadableBlock> {
         let unreadable =
             |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what, series: None };
         let place = self.place().expect("a block without its points has a place");

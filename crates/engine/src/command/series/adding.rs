@@ -108,9 +108,10 @@ fn extend(
     for (at, (time, value)) in times.iter().zip(values).enumerate() {
         series.check(*time, *value, policy).map_err(|error| errors::refused_at(at, *time, error))?;
     }
-    if let ([first, ..], [.., last]) = (times, times) {
-        foresight::look(keys, key, *first..=*last)?;
-    }
+    let _pinned = match (times, times) {
+        ([first, ..], [.., last]) => foresight::look(keys, key, *first..=*last)?,
+        _ => None,
+    };
     let mut added = 0;
     let points = times.iter().copied().zip(values.iter().copied());
     let appended = append_each(keys, key, points, policy, &mut before, |keys, time, value| {

@@ -11,8 +11,8 @@
 //! the retention of the source has dropped stays as it was compacted.
 //!
 //! An append into the open bucket costs a comparison a rule. The append that closes a bucket reads its
-//! points once, or twice if some of the series are in block files: [`foresight`] first reads all that the
-//! change may need, because it cannot stop half-way.
+//! points once. If some of the series are in block files, [`foresight`] first reads all that the change
+//! may need, because it cannot stop half-way.
 
 use super::{errors, foresight};
 use crate::context::Keys;
@@ -21,7 +21,7 @@ use crate::value::series::PointsBefore;
 use crate::value::{Rule, TimeSeries};
 use crate::watch::touched::Touched;
 use std::collections::BTreeSet;
-use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, guarded};
+use tidemark_series::{AppendError, Appended, Direction, DuplicatePolicy, PinnedBlocks, guarded};
 
 /// A point that a rule writes into its destination, or removes from it.
 #[derive(Debug)]
@@ -55,9 +55,10 @@ pub(super) fn append(
     policy: Option<DuplicatePolicy>,
     event: Option<&'static str>,
 ) -> Result<Result<Appended<f64>, AppendError>, CommandError> {
-    if keys.series(key).is_some_and(|series| !is_in_open_buckets(series, time)) {
-        foresight::look(keys, key, time..=time)?;
-    }
+    let _pinned = match keys.series(key) {
+        Some(series) if !is_in_open_buckets(series, time) => foresight::look(keys, key, time..=time)?,
+        _ => None,
+    };
     follow_append(keys, key, (time, value), policy, event)
 }
 
@@ -109,9 +110,10 @@ pub(super) fn remove(
     to: i64,
     event: Option<&'static str>,
 ) -> Result<u64, CommandError> {
-    if keys.series(key).is_some_and(TimeSeries::has_rules) {
-        foresight::look(keys, key, from..=to)?;
-    }
+    let _pinned = match keys.series(key) {
+        Some(series) if series.has_rules() => foresight::look(keys, key, from..=to)?,
+        _ => None,
+    };
     follow_remove(keys, key, from, to, event)
 }
 
@@ -151,7 +153,11 @@ pub(super) fn is_beyond_retention(series: &TimeSeries, from: i64) -> bool {
 }
 
 /// The buckets of a new rule that are over already.
-pub(super) struct Backfill(Vec<Write>);
+pub(super) struct Backfill {
+    writes: Vec<Write>,
+    /// Blocks of the destination that they join.
+    pinned: Option<PinnedBlocks>,
+}
 
 impl Backfill {
     /// Computes the buckets.
@@ -172,15 +178,17 @@ impl Backfill {
             });
             read.map_err(|block| CommandError::unreadable(block.of(key)))?;
         }
-        if let ([first, ..], [.., last]) = (&writes[..], &writes[..]) {
-            foresight::look(keys, &rule.destination, first.time..=last.time)?;
-        }
-        Ok(Self(writes))
+        let pinned = match (&writes[..], &writes[..]) {
+            ([first, ..], [.., last]) => foresight::look(keys, &rule.destination, first.time..=last.time)?,
+            _ => None,
+        };
+        Ok(Self { writes, pinned })
     }
 
     /// Writes the buckets into the destination.
     pub(super) fn apply(self, keys: &mut Keys<'_>) {
-        self.0.into_iter().for_each(|write| write.apply(keys, None));
+        let Self { writes, pinned: _pinned } = self;
+        writes.into_iter().for_each(|write| write.apply(keys, None));
     }
 }
 

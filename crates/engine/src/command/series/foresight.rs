@@ -3,26 +3,32 @@
 //! A point that is added to a series, or removed from it, may change buckets of the series that it is
 //! compacted into, and those of others. If a block could not be read half-way, a part of them would have
 //! changed. So everything that may be needed is read first, and the change is refused if that fails.
-//! What was read is not kept: the change reads it again, from the kernel's cache.
+//! What was read stays in memory until the change is done, so that the disk cannot fail between.
 
 use crate::context::Keys;
 use crate::error::CommandError;
 use crate::value::{Rule, TimeSeries};
 use std::ops::RangeInclusive;
-use tidemark_series::naming;
+use tidemark_series::{PinnedBlocks, naming};
 
-/// Looks whether all can be read that a change of the points in a range may need.
+/// Reads all blocks that a change of the points in a range may need. The caller keeps what it returns
+/// until the change is done.
 ///
 /// # Errors
 /// A block cannot be read.
-pub(super) fn look(keys: &Keys<'_>, key: &[u8], range: RangeInclusive<i64>) -> Result<(), CommandError> {
-    if may_lack_points(keys, key) {
-        CommandError::guard(|| {
-            read(keys, key, *range.start(), *range.end());
-            Ok(())
-        })?;
+pub(super) fn look(
+    keys: &Keys<'_>,
+    key: &[u8],
+    range: RangeInclusive<i64>,
+) -> Result<Option<PinnedBlocks>, CommandError> {
+    if !may_lack_points(keys, key) {
+        return Ok(None);
     }
-    Ok(())
+    CommandError::guard(|| {
+        let pinned = PinnedBlocks::begin();
+        read(keys, key, *range.start(), *range.end());
+        Ok(Some(pinned))
+    })
 }
 
 /// Whether points of a series, or of one that it is compacted into, may be out of memory.

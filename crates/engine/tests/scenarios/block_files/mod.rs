@@ -3,6 +3,7 @@
 
 mod damage;
 mod faults;
+mod foresight;
 
 use crate::support::{self, START_US, commands::Random};
 use std::collections::BTreeSet;
