@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_writes_is_in_the_changes_of_its_source() {
+        assert!(
+            takes("prefix=source", 0, "TS.DEL source 1 2") && !takes("prefix=dest", 0, "TS.DEL source 1 2")
+        );
+        for line in ["TS.CREATERULE source dest AGGREGATION avg 10", "TS.DELETERULE source dest"] {
+            assert!(takes("prefix=source", 0, line) && takes("prefix=dest", 0, line), "{line}");
+        }
+        assert!(takes("type=TSDB-TYPE", 0, "TS.DEL source 1 2"));
+    }
+
+    #[test]
     fn expired_keys_that_match_are_selected() {
         let change = Change::Expired { db: 0, keys: vec![b"a1", b"b1", b"a2"] };
         let selected = selection("prefix=a type=list").select(change.clone());

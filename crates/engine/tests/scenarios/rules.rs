@@ -6,8 +6,8 @@ use crate::support::{
 };
 use crate::watching::{Cut, answers, watch};
 use std::collections::{BTreeMap, BTreeSet};
-use tidemark_engine::Engine;
 use tidemark_engine::watch::{Past, PastError, Subscribed};
+use tidemark_engine::{Engine, WatchedKeys};
 
 /// Runs commands one after the other and compares the answers.
 fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
@@ -298,6 +298,59 @@ fn what_was_compacted_stays_when_the_retention_drops_the_points() {
     run(&engine, &["TS.ADD a 100 1"]);
     assert_eq!(range("b"), "*4 *2 :0 +3 *2 :10 +12 *2 :20 +5 *2 :30 +1");
     check_replay(&engine);
+}
+
+#[test]
+fn a_bucket_longer_than_the_retention_has_the_points_that_the_source_still_has() {
+    let engine = engine();
+    run(&engine, &["TS.CREATE a RETENTION 25", "TS.CREATE b", "TS.CREATERULE a b AGGREGATION sum 100"]);
+    run(&engine, &["TS.MADD a 1 1 a 20 2 a 50 4 a 70 8 a 95 16"]);
+    expect(
+        &engine,
+        &[
+            ("TS.GET b LATEST", "*2 :0 +24"),
+            // The point that closes the bucket drops some of its points, which are in the sum.
+            ("TS.ADD a 105 32", ":105"),
+            ("TS.RANGE b - +", "*1 *2 :0 +24"),
+            ("TS.GET b LATEST", "*2 :100 +32"),
+            // What the retention has divided is not computed from the rest.
+            ("TS.ADD a 96 100", ":96"),
+            ("TS.RANGE b - +", "*1 *2 :0 +24"),
+            // A shorter retention divides the open bucket as well.
+            ("TS.ADD a 120 1", ":120"),
+            ("TS.GET b LATEST", "*2 :100 +33"),
+            ("TS.ALTER a RETENTION 10", "+OK"),
+            ("TS.GET b LATEST", "*2 :100 +1"),
+            ("TS.ADD a 300 1", ":300"),
+            ("TS.RANGE b - +", "*2 *2 :0 +24 *2 :100 +1"),
+        ],
+    );
+    check_replay(&engine);
+}
+
+#[test]
+fn a_transaction_that_watches_a_destination_runs_unless_a_bucket_is_written() {
+    let engine = engine();
+    run(&engine, &["TS.CREATE a", "TS.CREATE b", "TS.CREATERULE a b AGGREGATION sum 10", "TS.ADD a 1 1"]);
+    let answer_after = |change: &str| {
+        let mut watched = WatchedKeys::new();
+        engine.watch(&mut watched, 0, b"b", START_US);
+        run(&engine, &[change]);
+        let answer = transaction(&engine, Some(&watched), &["TS.GET b LATEST"]);
+        engine.unwatch(&watched);
+        answer
+    };
+    for (change, answer) in [
+        // As in Redis, the open bucket is the source's.
+        ("TS.ADD a 2 2", "*1 *2 :0 +3"),
+        ("TS.ADD a 12 2", "*-1"),
+        ("TS.ADD a 13 5", "*1 *2 :10 +7"),
+        ("TS.ADD a 3 5", "*-1"),
+        ("TS.DEL a 13 13", "*1 *2 :10 +2"),
+        ("TS.DEL a 12 12", "*-1"),
+    ] {
+        assert_eq!(answer_after(change), answer, "{change}");
+    }
 }
 
 #[test]

@@ -100,6 +100,23 @@ fn a_key_that_was_read_is_invalidated_once() {
 }
 
 #[test]
+fn a_cached_open_bucket_is_invalidated_by_a_point_of_the_source() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    for line in ["TS.CREATE a", "TS.CREATE b", "TS.CREATERULE a b AGGREGATION sum 10"] {
+        writer.ask(line, OK);
+    }
+    writer.ask("TS.ADD a 1 1", ":1\r\n");
+    reader.ask("TS.GET b LATEST", "*2\r\n:0\r\n,1\r\n");
+    writer.ask("TS.ADD a 2 2", ":2\r\n");
+    reader.expect(stale(&["b"]));
+    reader.ask("TS.GET b LATEST", "*2\r\n:0\r\n,3\r\n");
+    writer.ask("TS.ADD a 12 2", ":12\r\n");
+    reader.expect(stale(&["b"]));
+    quiet(&mut reader);
+}
+
+#[test]
 fn every_read_is_invalidated_by_every_change() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
