@@ -1,11 +1,13 @@
 //! `tidemark series export` and `tidemark series import` with real servers and files.
 
+use crate::support::wire::{Pipeline, Value};
 use crate::support::{Answer, Server, call};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use tidemark_tables::{Layout, Points, SeriesRow, Unit, parquet_writer};
 
 fn command(subcommand: &str, port: u16) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
@@ -95,6 +97,37 @@ fn what_is_exported_makes_the_same_series_on_another_server() {
         }
     }
     assert_eq!(names(directory.path()), ["points.csv", "points.jsonl", "points.parquet"]);
+}
+
+#[test]
+fn an_import_of_parquet_keeps_all_bits_of_nan() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (one, two) = (start(directory.path(), "one"), start(directory.path(), "two"));
+    // Quiet and signalling ones, of both signs, with payloads.
+    let bits = [0x7ff8_0000_0000_0000, 0x7ff8_0000_dead_beef, 0xfff0_0000_0000_0001, 0x7ff4_0000_0000_0002];
+    let (times, values) = ([0_i64, 1, 2, 3], bits.map(f64::from_bits));
+    let path = directory.path().join("nan.parquet");
+    let layout =
+        Layout { unit: Unit::Milliseconds, dates: false, labels: Vec::new(), values: Layout::one_value() };
+    let file = Box::new(fs::File::create(&path).expect("a file"));
+    let mut writer = parquet_writer(&layout, file).expect("a table");
+    let series = SeriesRow { key: b"s".to_vec(), labels: Vec::new() };
+    let points = Points { times: times.to_vec(), columns: vec![values.to_vec()] };
+    writer.write(&series, &points).expect("writes");
+    writer.finish().expect("writes");
+    done("import", one.port, &[path.to_str().expect("text")]);
+    let stamps = times.map(i64::to_le_bytes).concat();
+    let mut pipeline = Pipeline::connect(two.port).expect("connects");
+    let mut append = |bits: [u64; 4]| {
+        let values = bits.map(u64::to_le_bytes).concat();
+        let answer = pipeline.call(&[b"TS.APPEND", b"s", &stamps, &values]).expect("an answer");
+        assert_eq!(answer, Value::Integer(4));
+    };
+    append(bits);
+    assert_eq!(digest(&one), digest(&two));
+    call(&mut two.client(), &["FLUSHALL"]);
+    append([bits[0]; 4]);
+    assert_ne!(digest(&one), digest(&two), "the digest has the payloads");
 }
 
 #[test]
