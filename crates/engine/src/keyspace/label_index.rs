@@ -129,43 +129,45 @@ impl LabelIndex {
         self.labels.get(name).into_iter().flat_map(|values| values.keys().map(|value| &**value))
     }
 
-    /// Finds the series that meet all conditions, of which there is at least one; a series with a label
-    /// twice may come twice. O(series that meet the condition which the fewest meet).
+    /// Finds the series that meet all conditions, of which there is at least one, and rarely others;
+    /// some may come twice. O(series that meet the condition which the fewest meet).
     pub(crate) fn find<'t>(
         &self,
         table: &'t Table<Entry>,
         conditions: &[Condition<'_>],
     ) -> Vec<(&'t Entry, &'t TimeSeries)> {
-        let count =
-            |condition: &&Condition<'_>| self.postings(**condition).map(|(_, posting)| posting.len()).sum();
+        let hashes = self.meeting(conditions);
+        // The processor waits for memory at each pointer. Each pass follows one pointer of every series,
+        // with so few instructions that it waits for many of them together.
+        let entries: Vec<&Entry> = hashes.iter().flat_map(|hash| table.candidates(*hash)).collect();
+        assert!(entries.len() >= hashes.len(), "the index has the labels of entries");
+        let objects: Vec<(&Entry, &Object)> =
+            entries.into_iter().filter_map(|entry| Some((entry, entry.object()?))).collect();
+        let series: Vec<(&Entry, &TimeSeries)> = objects
+            .into_iter()
+            .filter_map(|(entry, object)| Some((entry, TimeSeries::from_object(object)?)))
+            .collect();
+        series.into_iter().filter(|(_, series)| !series.labels().is_empty()).collect()
+    }
+
+    /// Returns the hashes of the keys that meet all conditions; one with a label twice may come twice.
+    fn meeting(&self, conditions: &[Condition<'_>]) -> Vec<u64> {
+        let count = |condition: &&Condition<'_>| self.postings(**condition).map(Posting::len).sum();
         let rarest = conditions.iter().min_by_key::<usize, _>(count).expect("a filter has a condition");
         let others: Vec<Vec<&Posting>> = conditions
             .iter()
             .filter(|condition| !std::ptr::eq(*condition, rarest))
-            .map(|condition| self.postings(*condition).map(|(_, posting)| posting).collect())
+            .map(|condition| self.postings(*condition).collect())
             .collect();
-        let mut found = Vec::new();
-        for (value, posting) in self.postings(*rarest) {
-            let has_label = |entry: &Entry| {
-                let series = series_of(entry);
-                series.is_some_and(|series| series.labels().values(rarest.name).any(|own| own == value))
-            };
-            // An entry is in memory of its own, so it is looked up last.
-            let meets_all =
-                |hash: &u64| others.iter().all(|postings| postings.iter().any(|posting| posting.has(*hash)));
-            for hash in posting.iter().filter(meets_all) {
-                let entry = table.find(hash, has_label).expect("the index has the labels of entries");
-                found.push((entry, series_of(entry).expect("it was found as a series")));
-            }
-        }
-        found
+        let meets_all =
+            |hash: &u64| others.iter().all(|postings| postings.iter().any(|posting| posting.has(*hash)));
+        self.postings(*rarest).flat_map(Posting::iter).filter(meets_all).collect()
     }
 
-    /// Returns the keys that meet a condition, by the values that they have.
-    fn postings<'i>(&'i self, condition: Condition<'i>) -> impl Iterator<Item = (&'i [u8], &'i Posting)> {
+    /// Returns the keys that meet a condition, for each of its values.
+    fn postings<'i>(&'i self, condition: Condition<'i>) -> impl Iterator<Item = &'i Posting> {
         let values = self.labels.get(condition.name);
-        let posting = move |value: &&'i [u8]| Some((*value, values?.get(*value)?));
-        condition.values.iter().filter_map(posting)
+        condition.values.iter().filter_map(move |value| values?.get(*value))
     }
 }
 

@@ -133,11 +133,36 @@ pub(super) fn all<'k>(keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
     in_order(found)
 }
 
+/// Sorts series by their keys, and leaves each once.
 fn in_order<'k>(found: Vec<(&'k Entry, &'k TimeSeries)>) -> Vec<(&'k [u8], &'k TimeSeries)> {
-    let mut found: Vec<_> = found.into_iter().map(|(entry, series)| (entry.key(), series)).collect();
-    found.sort_unstable_by_key(|(key, _)| *key);
-    found.dedup_by_key(|(key, _)| *key);
-    found
+    let Some((first, _)) = found.first() else { return Vec::new() };
+    let shared = found
+        .iter()
+        .fold(first.key().len(), |shared, (entry, _)| shared_length(&first.key()[..shared], entry.key()));
+    // Keys often begin alike. The bytes behind that are compared as a number.
+    let mut found: Vec<_> = found
+        .into_iter()
+        .map(|(entry, series)| (leading_number(&entry.key()[shared..]), entry.key(), series))
+        .collect();
+    found.sort_unstable_by_key(|(number, key, _)| (*number, *key));
+    found.dedup_by_key(|(_, key, _)| *key);
+    found.into_iter().map(|(_, key, series)| (key, series)).collect()
+}
+
+/// Returns how many bytes two keys have in common from their beginnings.
+fn shared_length(one: &[u8], other: &[u8]) -> usize {
+    if other.starts_with(one) {
+        return one.len();
+    }
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Returns the first bytes of a text as a number whose order is that of the texts, unless they are equal.
+fn leading_number(text: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let len = text.len().min(8);
+    bytes[..len].copy_from_slice(&text[..len]);
+    u64::from_be_bytes(bytes)
 }
 
 /// Parses `label=value`, `label!=value`, a list of values in parentheses, no value, or a pattern:
@@ -243,6 +268,28 @@ mod tests {
             (&["room=~a!=b|hall"], true),
         ] {
             assert_eq!(matches(words, &labels), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn series_are_sorted_by_their_keys_and_each_comes_once() {
+        use crate::keyspace::Payload;
+        use crate::value::{Definition, TypedValue};
+
+        for keys in [
+            &[][..],
+            &["one"],
+            &["b", "a", "b", "", "ab", "a"],
+            &["sensor:10", "sensor:9", "sensor:1", "sensor:", "sensor:1\0", "sensor:1\0\0"],
+            &["s:12345678b", "s:12345678a", "s:12345678", "s:1234567", "s:12345678a"],
+        ] {
+            let series = || Payload::Object(Box::new(TimeSeries::new(Definition::default()).into_object()));
+            let entries: Vec<Entry> =
+                keys.iter().map(|key| Entry::new(key.as_bytes(), series(), None)).collect();
+            let found = entries.iter().filter_map(|entry| Some((entry, series_of(entry)?))).collect();
+            let sorted: Vec<&[u8]> = in_order(found).into_iter().map(|(key, _)| key).collect();
+            let expected: std::collections::BTreeSet<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+            assert!(sorted.into_iter().eq(expected), "{keys:?}");
         }
     }
 

@@ -267,12 +267,16 @@ impl<E: Keyed> Table<E> {
     /// Returns the first entry with this hash that satisfies `wanted`, for callers that stored only
     /// the hash.
     pub fn find(&self, hash: u64, wanted: impl Fn(&E) -> bool) -> Option<&E> {
+        self.candidates(hash).find(|entry| super::hash(entry.key()) == hash && wanted(entry))
+    }
+
+    /// Returns all entries with this hash, and rarely others, without reading an entry.
+    #[inline]
+    pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = &E> {
         let chain = std::iter::successors(self.bucket(hash), |bucket| bucket.overflow.as_deref());
-        chain
-            .flat_map(|bucket| {
-                candidates(bucket.tags, tag(hash)).filter_map(|slot| bucket.slots[slot].as_ref())
-            })
-            .find(|entry| super::hash(entry.key()) == hash && wanted(entry))
+        chain.flat_map(move |bucket| {
+            candidates(bucket.tags, tag(hash)).filter_map(|slot| bucket.slots[slot].as_ref())
+        })
     }
 
     /// Adds an entry; its key must be absent.

@@ -25,6 +25,11 @@ impl Labels {
         std::iter::from_fn(move || Some((bytes.bytes()?, bytes.bytes()?)))
     }
 
+    /// Whether there is no label.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
     /// Returns the value of the first label of this name.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.values(name).next()
