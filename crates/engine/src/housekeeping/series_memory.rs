@@ -27,7 +27,7 @@ impl Engine {
             let Some(surplus) = left.checked_sub(limit).filter(|surplus| *surplus > 0) else { break };
             let share = surplus as f64 / left as f64;
             let mut freed = 0;
-            self.for_each_series(&mut rest, |series| {
+            self.for_each_series(SLICE, &mut rest, |series| {
                 let wanted = (series.bytes_of_points() as f64 * share).ceil() as usize;
                 freed += series.drop_points(wanted) as u64;
             });
@@ -42,11 +42,17 @@ impl Engine {
     /// Returns the memory of the blocks whose points are in memory, in bytes. O(blocks), in slices.
     pub fn bytes_of_points(&self, mut rest: impl FnMut()) -> u64 {
         let mut bytes = 0;
-        self.for_each_series(&mut rest, |series| bytes += series.bytes_of_points() as u64);
+        self.for_each_series(SLICE, &mut rest, |series| bytes += series.bytes_of_points() as u64);
         bytes
     }
 
-    fn for_each_series(&self, rest: &mut impl FnMut(), mut visit: impl FnMut(&mut TimeSeries)) {
+    /// Visits all series, and changes no answer. Calls `rest` without locks after every `slice` entries.
+    pub(super) fn for_each_series(
+        &self,
+        slice: usize,
+        rest: &mut impl FnMut(),
+        mut visit: impl FnMut(&mut TimeSeries),
+    ) {
         let mut visit_entry = |entry: &mut Entry| {
             if let Some(Object::Series(series)) = entry.object_mut() {
                 visit(series);
@@ -62,7 +68,7 @@ impl Engine {
                     if database.is_empty() {
                         break;
                     }
-                    position = database.scan_entries_mut(position, SLICE, &mut visit_entry);
+                    position = database.scan_entries_mut(position, slice, &mut visit_entry);
                     drop(shard);
                     if position == 0 {
                         break;

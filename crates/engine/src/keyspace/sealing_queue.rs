@@ -1,22 +1,35 @@
-//! Series with blocks that are full and wait to be compressed by a thread of its own, so that the
-//! commands that filled them need not.
+//! Series with points to be compressed by a thread of its own, so that the commands that added them need
+//! not: first those that have filled blocks, then those whose heads have grown.
+//!
+//! Small blocks cost more to make than whole ones, and most points of a series that gets many are never in
+//! one, because the thread rests between two rounds of grown heads: meanwhile those series fill blocks.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most blocks that wait: 64 MiB of points. Beyond it, the commands that fill blocks compress them.
 const BLOCKS_MAX: usize = 4096;
 
-/// A series with full blocks. By now, the key may hold another value.
+/// Most heads that wait. Beyond it, the commands that grow them compress them.
+const HEADS_MAX: usize = 65_536;
+
+/// Shortest rest between two rounds of grown heads.
+const REST_MIN: Duration = Duration::from_millis(100);
+
+/// Length of a rest, as a multiple of the round before it: the heads take at most a quarter of a processor.
+const REST_FACTOR: u32 = 3;
+
+/// A series with points to be compressed. By now, the key may hold another value.
 #[derive(Debug)]
 pub(crate) struct FilledSeries {
     pub(crate) db: u8,
     pub(crate) key: Box<[u8]>,
-    /// Number of blocks that it has filled.
+    /// Number of blocks that it has filled; 0 if only its head has grown.
     pub(crate) blocks: usize,
 }
 
-/// Queue of series with full blocks, the oldest first.
+/// Queue of series with points to be compressed, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct SealingQueue {
     state: Mutex<QueueState>,
@@ -28,6 +41,12 @@ struct QueueState {
     series: VecDeque<FilledSeries>,
     /// Number of their blocks, with those that are being compressed.
     blocks: usize,
+    /// Series whose heads are compressed in this round, and in the next one.
+    round: VecDeque<FilledSeries>,
+    next_round: VecDeque<FilledSeries>,
+    /// When the round has begun, and when the next one may begin.
+    began: Option<Instant>,
+    rests_until: Option<Instant>,
     /// Whether a thread takes from the queue.
     is_served: bool,
     is_stopped: bool,
@@ -55,19 +74,73 @@ impl SealingQueue {
         true
     }
 
+    /// Adds a series whose head has grown, to be compressed after a while. Returns `false` if too many wait:
+    /// the caller compresses it. Without a thread, heads stay as they are.
+    pub(crate) fn push_head(&self, db: u8, key: &[u8]) -> bool {
+        let mut state = self.lock();
+        if !state.is_served {
+            return true;
+        }
+        if state.next_round.back().is_some_and(|newest| newest.db == db && *newest.key == *key) {
+            return true;
+        }
+        if state.round.len() + state.next_round.len() >= HEADS_MAX {
+            return false;
+        }
+        state.next_round.push_back(FilledSeries { db, key: key.into(), blocks: 0 });
+        let was_empty = state.next_round.len() == 1;
+        drop(state);
+        if was_empty {
+            self.changed.notify_one();
+        }
+        true
+    }
+
+    /// Declares that a thread will take from the queue.
+    pub(crate) fn serve(&self) {
+        let mut state = self.lock();
+        state.is_served = !state.is_stopped;
+    }
+
     /// Waits for the next series; `None` once the queue is stopped. The caller reports it
     /// [done](Self::done).
     pub(crate) fn next(&self) -> Option<FilledSeries> {
+        self.serve();
         let mut state = self.lock();
-        state.is_served = !state.is_stopped;
-        let is_idle = |state: &mut QueueState| state.series.is_empty() && !state.is_stopped;
-        let mut state = self.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
-        if state.is_stopped { None } else { state.series.pop_front() }
+        loop {
+            if state.is_stopped {
+                return None;
+            }
+            if let Some(series) = state.take() {
+                return Some(series);
+            }
+            let rest = state.rest();
+            state = match rest {
+                Some(rest) if rest.is_zero() => {
+                    state.begin_round();
+                    state
+                }
+                Some(rest) => {
+                    self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
     }
 
-    /// Makes room for as many blocks as a series from [`SealingQueue::next`] had filled.
-    pub(crate) fn done(&self, series: &FilledSeries) {
-        self.lock().blocks -= series.blocks;
+    /// Makes room for as many blocks as a series from [`SealingQueue::next`] had filled. Its head is
+    /// compressed after a while.
+    pub(crate) fn done(&self, series: FilledSeries) {
+        let mut state = self.lock();
+        state.blocks -= series.blocks;
+        let is_newest = |newest: &FilledSeries| newest.db == series.db && newest.key == series.key;
+        // One that finds no place is added when its head grows next.
+        if series.blocks > 0
+            && state.round.len() + state.next_round.len() < HEADS_MAX
+            && !state.next_round.back().is_some_and(is_newest)
+        {
+            state.next_round.push_back(FilledSeries { blocks: 0, ..series });
+        }
     }
 
     /// Ends the thread that takes from the queue. What waits stays as it is: it is complete.
@@ -76,6 +149,31 @@ impl SealingQueue {
         (state.is_stopped, state.is_served) = (true, false);
         drop(state);
         self.changed.notify_all();
+    }
+}
+
+impl QueueState {
+    /// Takes a series with filled blocks, or the next of the round.
+    fn take(&mut self) -> Option<FilledSeries> {
+        self.series.pop_front().or_else(|| self.round.pop_front())
+    }
+
+    /// Returns how long the thread waits for the next round, at the end of one; `None` if no head has grown.
+    fn rest(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if let Some(began) = self.began.take() {
+            self.rests_until = Some(now + REST_MIN.max((now - began) * REST_FACTOR));
+        }
+        if self.next_round.is_empty() {
+            return None;
+        }
+        let until = *self.rests_until.get_or_insert(now + REST_MIN);
+        Some(until.saturating_duration_since(now))
+    }
+
+    fn begin_round(&mut self) {
+        self.round = std::mem::take(&mut self.next_round);
+        (self.began, self.rests_until) = (Some(Instant::now()), None);
     }
 }
 
@@ -89,8 +187,8 @@ mod tests {
             let server = scope.spawn(|| {
                 let mut keys = Vec::new();
                 while let Some(series) = queue.next() {
-                    queue.done(&series);
-                    keys.push(series.key);
+                    keys.push(series.key.clone());
+                    queue.done(series);
                 }
                 keys
             });
@@ -134,7 +232,7 @@ mod tests {
         assert!(!queue.push(0, b"c", 1));
         let first = queue.next().expect("a series waits");
         assert!(!queue.push(0, b"c", 1), "blocks count while they are compressed");
-        queue.done(&first);
+        queue.done(first);
         assert!(queue.push(0, b"c", 1));
     }
 }

@@ -202,6 +202,11 @@ impl Block {
         self.words().len() > HEADER_WORDS
     }
 
+    /// Whether both share the same words in memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.stored, &other.stored)
+    }
+
     /// Returns where the words are kept outside of memory.
     pub fn place(&self) -> Option<Place> {
         self.stored.header.get()

@@ -179,10 +179,7 @@ impl<V: Sample> Series<V> {
         }
         let (mut times, mut values) = (times, values);
         while !times.is_empty() {
-            if self.head.is_full() {
-                self.close_head();
-            }
-            let room = (BLOCK_POINTS - self.head.len()).min(times.len());
+            let room = self.make_head_room().min(times.len());
             self.head.extend(&times[..room], &values[..room]);
             (times, values) = (&times[room..], &values[room..]);
         }
@@ -192,10 +189,19 @@ impl<V: Sample> Series<V> {
 
     /// Appends a point behind all others.
     fn push(&mut self, time: i64, value: V) {
-        if self.head.is_full() {
-            self.close_head();
+        let limit = self.make_head_room() + self.head.len();
+        self.head.push(time, value, limit);
+    }
+
+    /// Returns how many more points the head takes, at least 1. The head and the small blocks before it
+    /// fill a block together; a head that does is closed.
+    fn make_head_room(&mut self) -> usize {
+        let limit = BLOCK_POINTS - self.tail_points();
+        if self.head.len() < limit {
+            return limit - self.head.len();
         }
-        self.head.push(time, value);
+        self.close_head();
+        BLOCK_POINTS
     }
 
     /// Makes a piece of the head, which has points.

@@ -4,6 +4,9 @@ use crate::BLOCK_POINTS;
 use crate::sample::Sample;
 use std::ops::RangeInclusive;
 
+/// Points that a copy has room for at least.
+const ROOM_MIN: usize = 16;
+
 /// Points at rising times, at most [`BLOCK_POINTS`].
 #[derive(Debug)]
 pub(crate) struct Columns<V> {
@@ -50,10 +53,6 @@ impl<V: Sample> Columns<V> {
         self.len == 0
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.len >= BLOCK_POINTS
-    }
-
     #[inline]
     pub(crate) fn times(&self) -> &[i64] {
         &self.times[..self.len]
@@ -83,11 +82,11 @@ impl<V: Sample> Columns<V> {
         self.times.capacity() * size_of::<i64>() + self.values.capacity() * size_of::<V>()
     }
 
-    /// Appends a point behind all others. Amortised O(1).
-    pub(crate) fn push(&mut self, time: i64, value: V) {
+    /// Appends a point behind all others; makes room for up to `limit` points. Amortised O(1).
+    pub(crate) fn push(&mut self, time: i64, value: V, limit: usize) {
         debug_assert!(self.last_time().is_none_or(|last| last < time), "times rise");
         if self.len == self.times.len() {
-            self.make_room();
+            self.make_room(limit);
         }
         (self.times[self.len], self.values[self.len]) = (time, value);
         self.len += 1;
@@ -109,11 +108,11 @@ impl<V: Sample> Columns<V> {
         false
     }
 
-    /// Doubles the room for points, until it is that of a block.
-    fn make_room(&mut self) {
-        let doubled = self.len.saturating_mul(2).clamp(2, BLOCK_POINTS);
-        let len = if self.times.capacity() >= BLOCK_POINTS { BLOCK_POINTS } else { doubled };
-        let len = len.max(self.len + 1);
+    /// Doubles the room for points, until it is enough for `limit` points.
+    fn make_room(&mut self, limit: usize) {
+        let wanted =
+            if self.times.capacity() >= BLOCK_POINTS { limit } else { self.len.saturating_mul(2).max(2) };
+        let len = wanted.min(limit).max(self.len + 1);
         self.times.resize(len, 0);
         self.values.resize(len, V::from_bits(0));
     }
@@ -122,6 +121,20 @@ impl<V: Sample> Columns<V> {
     fn fit(&mut self) {
         self.times.truncate(self.len);
         self.values.truncate(self.len);
+    }
+
+    /// Returns a copy of the points from a position on, with room for as many more.
+    pub(crate) fn from_position(&self, position: usize) -> Self {
+        let (times, values) = (&self.times()[position..], &self.values()[position..]);
+        let room = (times.len() * 2).clamp(ROOM_MIN, BLOCK_POINTS);
+        let mut rest = Self { times: Vec::with_capacity(room), values: Vec::with_capacity(room), len: 0 };
+        rest.extend(times, values);
+        rest
+    }
+
+    /// Whether the memory is more than [`Columns::from_position`] would reserve.
+    pub(crate) fn has_too_much_room(&self) -> bool {
+        self.times.capacity() > (self.len * 2).max(ROOM_MIN)
     }
 
     /// Appends points behind all others.

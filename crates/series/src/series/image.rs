@@ -57,6 +57,12 @@ impl<V: Sample> Series<V> {
         self.pieces.len()
     }
 
+    /// Returns the number of parts that stay as they are while points are appended: all but the small
+    /// blocks at the end. O(1), a few steps.
+    pub fn lasting_parts(&self) -> usize {
+        self.pieces.len() - self.tail_pieces()
+    }
+
     /// Returns the block that a part is; `None` if it is not compressed yet.
     pub fn block(&self, index: usize) -> Option<&Block> {
         match &self.pieces[index].body {

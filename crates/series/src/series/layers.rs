@@ -59,12 +59,16 @@ impl<V: Sample> Series<V> {
         served(self.layers().read(range, direction, reading));
     }
 
-    /// Returns about how many points are in `range`, at most a block too many at each end. O(log n).
+    /// Returns about how many points are in `range`, at most a block too many at each end, and more if
+    /// blocks lost points or got late ones. O(log n).
     pub fn estimate_in(&self, range: RangeInclusive<i64>) -> usize {
         let from = self.pieces.partition_point(|piece| piece.last < *range.start());
         let to = self.pieces.partition_point(|piece| piece.first <= *range.end());
         let in_head = if to == self.pieces.len() { self.head.len() } else { 0 };
-        to.saturating_sub(from) * BLOCK_POINTS + in_head
+        // Only the newest blocks are small.
+        let small = self.pieces.len() - self.tail_pieces();
+        let in_tail: usize = self.pieces.range(from.max(small).min(to)..to).map(Piece::len).sum();
+        to.min(small).saturating_sub(from) * BLOCK_POINTS + in_tail + in_head
     }
 
     /// Returns the number of points in `range`. O(blocks in the range), and two blocks decoded.

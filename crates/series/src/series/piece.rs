@@ -3,7 +3,6 @@
 use super::columns::Columns;
 use crate::BLOCK_POINTS;
 use crate::block::Block;
-use crate::codec::Hints;
 use crate::sample::Sample;
 use crate::unreadable::Unreadable;
 use std::sync::Arc;
@@ -119,11 +118,20 @@ impl<V: Sample> Piece<V> {
         }
     }
 
-    /// Compresses the points, if they are not yet. Returns whether they were not.
-    pub(crate) fn seal(&mut self, hints: &mut Hints) -> bool {
-        let Body::Open(columns) = &self.body else { return false };
-        let block = Block::encode(columns.times(), columns.values(), hints);
-        self.body = Body::Sealed(block);
-        true
+    /// Whether this is a block with room for more points that are in memory.
+    pub(crate) fn is_small_block(&self) -> bool {
+        match &self.body {
+            Body::Sealed(block) => block.len() < BLOCK_POINTS && block.has_points(),
+            Body::Open(_) => false,
+        }
+    }
+
+    /// Whether both share the same points in memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.body, &other.body) {
+            (Body::Sealed(block), Body::Sealed(other)) => block.is_same(other),
+            (Body::Open(columns), Body::Open(other)) => Arc::ptr_eq(columns, other),
+            _ => false,
+        }
     }
 }

@@ -1,5 +1,10 @@
 //! Compressing pieces, and merging late points into them.
 //!
+//! A block is best full: it is smaller, and cheaper to make. But a series that gets few points would have
+//! most of them in its head, at 16 bytes each. So its head becomes a *small block*, if the caller asks for
+//! it, and a few small blocks of about one size become one. All of them and the head fill one block
+//! together, the last time that these points are compressed.
+//!
 //! Compressing takes some 20 ns a point. A caller that holds a lock for appending can take what is
 //! [`Unsealed`], compress it elsewhere, and hand the result back.
 
@@ -13,7 +18,6 @@ use crate::codec::Hints;
 use crate::sample::Sample;
 use crate::unreadable::{Unreadable, guarded, served};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Number of late points at which they are merged into the pieces.
 const LATE_MAX: usize = 1_000;
@@ -22,44 +26,153 @@ const LATE_MAX: usize = 1_000;
 /// be read, so they are not merged.
 const UNMERGED_MAX: usize = 4 * LATE_MAX;
 
-/// Points that can be compressed. Cloned from a series without copying them.
+/// Length of a head that is compressed before a block is full.
+const GROWN_HEAD: usize = 64;
+
+/// Newest points that stay in a head, because a point that comes a little late costs least there.
+const KEPT: usize = 8;
+
+/// Number of small blocks of about one size that become one. Each point is compressed some three times
+/// on its way to a full block.
+const MERGED: usize = 4;
+
+/// Adjacent points that become one block: some pieces, then the first points of the head. Cloned from a
+/// series without copying the points of pieces.
 #[derive(Debug, Clone)]
 pub struct Unsealed<V> {
-    columns: Arc<Columns<V>>,
+    pieces: Vec<Piece<V>>,
+    head: Columns<V>,
     hints: Hints,
 }
 
 /// Points that [`Unsealed::seal`] compressed.
 #[derive(Debug)]
 pub struct SealedPiece<V> {
-    columns: Arc<Columns<V>>,
+    from: Unsealed<V>,
     block: Block,
-    hints: Hints,
 }
 
 impl<V: Sample> Unsealed<V> {
     /// Compresses the points. O(n).
     pub fn seal(mut self) -> SealedPiece<V> {
-        let block = Block::encode(self.columns.times(), self.columns.values(), &mut self.hints);
-        SealedPiece { columns: self.columns, block, hints: self.hints }
+        let block = match &self.pieces[..] {
+            [Piece { body: Body::Open(columns), .. }] if self.head.is_empty() => {
+                Block::encode(columns.times(), columns.values(), &mut self.hints)
+            }
+            [] => Block::encode(self.head.times(), self.head.values(), &mut self.hints),
+            pieces => {
+                let (mut times, mut values) = (Vec::new(), Vec::new());
+                let mut scratch = Scratch::new();
+                for piece in pieces {
+                    let points = piece.points(&mut scratch).expect("the points are in memory");
+                    times.extend_from_slice(points.0);
+                    values.extend_from_slice(points.1);
+                }
+                times.extend_from_slice(self.head.times());
+                values.extend_from_slice(self.head.values());
+                Block::encode(&times, &values, &mut self.hints)
+            }
+        };
+        SealedPiece { from: self, block }
     }
 }
 
+/// Class of sizes: each is four times the one before.
+fn size_class(points: usize) -> u32 {
+    points.ilog2() / MERGED.ilog2()
+}
+
 impl<V: Sample> Series<V> {
-    /// Returns the oldest points that wait to be compressed. O(pieces that wait).
+    /// Returns the oldest points that wait to be compressed, with the small blocks before them that fit
+    /// in the same block. O(pieces that wait).
     pub fn unsealed(&self) -> Option<Unsealed<V>> {
         if self.open_pieces == 0 {
             return None;
         }
         // They are mostly the newest.
-        let from = self.pieces.len() - self.open_pieces;
-        let open = |piece: &Piece<V>| match &piece.body {
-            Body::Open(columns) => Some(Arc::clone(columns)),
-            Body::Sealed(_) => None,
+        let newest = self.pieces.len() - self.open_pieces;
+        let open = |index: &usize| matches!(self.pieces[*index].body, Body::Open(_));
+        let index = (newest..self.pieces.len()).find(open).or_else(|| (0..newest).find(open))?;
+        let (mut first, mut points) = (index, self.pieces[index].len());
+        while let Some(before) = first.checked_sub(1)
+            && self.pieces[before].is_small_block()
+            && points + self.pieces[before].len() <= BLOCK_POINTS
+        {
+            points += self.pieces[before].len();
+            first = before;
+        }
+        let pieces = self.pieces.range(first..=index).cloned().collect();
+        Some(Unsealed { pieces, head: Columns::default(), hints: self.hints })
+    }
+
+    /// Returns all but the newest points of a head that has grown long, with the small blocks before it
+    /// that are to become one block with them. Copies the points of the head.
+    pub fn unsealed_head(&self) -> Option<Unsealed<V>> {
+        if self.head.len() < GROWN_HEAD {
+            return None;
+        }
+        let count = self.head.len() - KEPT;
+        let (times, values) = (&self.head.times()[..count], &self.head.values()[..count]);
+        let head = Columns::from_parts(times.to_vec(), values.to_vec());
+        let pieces = self.pieces.range(self.merged_with(count)..).cloned().collect();
+        Some(Unsealed { pieces, head, hints: self.hints })
+    }
+
+    /// Returns the first of the small blocks that become one block with so many points behind them.
+    fn merged_with(&self, mut points: usize) -> usize {
+        let mut first = self.pieces.len();
+        let (mut similar, mut of_similar) = (1, 0);
+        for index in (self.pieces.len() - self.tail_pieces()..self.pieces.len()).rev() {
+            let len = self.pieces[index].len();
+            if size_class(len) > size_class(points) || points + of_similar + len > BLOCK_POINTS {
+                break;
+            }
+            (similar, of_similar) = (similar + 1, of_similar + len);
+            if similar == MERGED {
+                (first, points) = (index, points + of_similar);
+                (similar, of_similar) = (1, 0);
+            }
+        }
+        first
+    }
+
+    /// Returns the number of small blocks at the end that will be one block with the points behind them.
+    /// O(1), a few steps.
+    pub(super) fn tail_pieces(&self) -> usize {
+        let mut points = 0;
+        let fits = |piece: &&Piece<V>| {
+            let is_small = piece.is_small_block() && points + piece.len() < BLOCK_POINTS;
+            points += piece.len();
+            is_small
         };
-        let newest = self.pieces.range(from..).find_map(open);
-        let columns = newest.or_else(|| self.pieces.iter().find_map(open))?;
-        Some(Unsealed { columns, hints: self.hints })
+        self.pieces.iter().rev().take_while(fits).count()
+    }
+
+    /// Returns the number of points in the small blocks at the end; less than a block.
+    pub(super) fn tail_points(&self) -> usize {
+        self.pieces.iter().rev().take(self.tail_pieces()).map(Piece::len).sum()
+    }
+
+    /// Returns a number that rises when the head has got so long that it is worth compressing, and when it
+    /// has doubled since; 0 for a short head.
+    #[inline]
+    pub fn head_growth(&self) -> u32 {
+        usize::BITS - (self.head.len() / GROWN_HEAD).leading_zeros()
+    }
+
+    /// Frees the memory that the head does not need. It is made again if points come.
+    pub fn shrink_head(&mut self) {
+        if self.head.has_too_much_room() {
+            self.head = self.head.from_position(0);
+        }
+    }
+
+    /// Compresses the head, if it has grown long. O(points in the head), and those of small blocks.
+    pub fn seal_head(&mut self) {
+        if let Some(unsealed) = self.unsealed_head() {
+            assert!(self.put_sealed(unsealed.seal()), "the head is as it was");
+        }
+        self.shrink_head();
     }
 
     /// Returns the number of pieces that wait to be compressed.
@@ -71,31 +184,50 @@ impl<V: Sample> Series<V> {
     /// Puts compressed points in the place of those they were made from. Returns `false` if those have
     /// changed or gone since; the series stays as it is then.
     pub fn put_sealed(&mut self, sealed: SealedPiece<V>) -> bool {
-        let first = sealed.block.first_time();
-        let index = self.pieces.partition_point(|piece| piece.last < first);
-        let Some(piece) = self.pieces.get_mut(index) else { return false };
-        let Body::Open(columns) = &piece.body else { return false };
-        if !Arc::ptr_eq(columns, &sealed.columns) {
+        let SealedPiece { from, block } = sealed;
+        let piece = Piece::sealed(block);
+        let first = self.pieces.partition_point(|other| other.last < piece.first);
+        let end = first + from.pieces.len();
+        let are_same = end <= self.pieces.len()
+            && self.pieces.range(first..end).zip(&from.pieces).all(|(piece, taken)| piece.is_same(taken));
+        if !are_same || !self.begins_with(end, &from.head) {
             return false;
         }
-        *piece = Piece::sealed(sealed.block);
-        self.hints = sealed.hints;
-        self.open_pieces -= 1;
+        let in_head = from.head.len();
+        if in_head > 0 {
+            self.settled += in_head as u64;
+            self.newest_settled = piece.last;
+            self.head = self.head.from_position(in_head);
+        }
+        let is_open = |piece: &&Piece<V>| matches!(piece.body, Body::Open(_));
+        self.open_pieces -= from.pieces.iter().filter(is_open).count();
+        self.hints = from.hints;
+        if first == end {
+            self.pieces.push_back(piece);
+        } else {
+            self.pieces[first] = piece;
+            self.pieces.drain(first + 1..end);
+        }
+        // Points that hide behind the floor go with their piece, and those of a head have one only now.
+        self.floor = self.floor();
+        self.drop_below_floor();
+        self.expect_appends();
         true
+    }
+
+    /// Whether the head has these points first, behind so many pieces. Without points, any head does.
+    fn begins_with(&self, pieces: usize, points: &Columns<V>) -> bool {
+        let bits = |value: &V| value.to_bits();
+        points.is_empty()
+            || pieces == self.pieces.len()
+                && self.head.times().starts_with(points.times())
+                && self.head.values().iter().zip(points.values()).all(|(one, other)| bits(one) == bits(other))
     }
 
     /// Compresses every piece that waits for it. O(n) of their points.
     pub fn seal(&mut self) {
-        if self.open_pieces == 0 {
-            return;
-        }
-        for piece in self.pieces.iter_mut().rev() {
-            if piece.seal(&mut self.hints) {
-                self.open_pieces -= 1;
-                if self.open_pieces == 0 {
-                    break;
-                }
-            }
+        while let Some(unsealed) = self.unsealed() {
+            assert!(self.put_sealed(unsealed.seal()), "the pieces are as they were");
         }
         assert_eq!(self.open_pieces, 0, "pieces that wait to be compressed");
     }

@@ -1,7 +1,7 @@
 //! A series against an ordered map.
 
 use super::*;
-use crate::{BlockSource, Place, guarded};
+use crate::{BLOCK_POINTS, BlockSource, Place, guarded};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -67,6 +67,11 @@ enum Step {
     Retention(u64),
     Seal,
     SealElsewhere,
+    SealHead,
+    /// Compresses away from the series what waits longest, or else its head.
+    BeginSealing,
+    /// Puts back what was compressed, if nothing else is there by now.
+    EndSealing,
     SealAll,
     /// To bytes and back.
     Store,
@@ -81,11 +86,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         8 => (time(), value()).prop_map(|(time, value)| Step::Append(time, value)),
         3 => (1_u16..1_500, 1_i64..7).prop_map(|(count, step)| Step::Extend(count, step)),
+        3 => (60_u16..300, 1_i64..7).prop_map(|(count, step)| Step::Extend(count, step)),
         1 => (900_u16..1_200, 1_i64..50).prop_map(|(count, step)| Step::Late(count, step)),
         2 => (time(), 0_i64..4_000).prop_map(|(from, length)| Step::Remove(from, from + length)),
         1 => (0_u64..20_000).prop_map(Step::Retention),
         1 => Just(Step::Seal),
         1 => Just(Step::SealElsewhere),
+        2 => Just(Step::SealHead),
+        2 => Just(Step::BeginSealing),
+        2 => Just(Step::EndSealing),
         1 => Just(Step::SealAll),
         1 => Just(Step::Store),
         2 => (0_usize..20_000).prop_map(Step::DropPoints),
@@ -278,7 +287,7 @@ fn late_points_over_a_block_that_cannot_be_read_have_a_limit() {
     assert_eq!(series.get(4), Some(0.5));
 }
 
-fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
+fn apply(series: &mut Series<f64>, model: &mut Model, compressed: &mut Option<SealedPiece<f64>>, step: Step) {
     match step {
         Step::Append(time, value) => {
             assert_eq!(series.append(time, value), model.append(time, value), "append at {time}");
@@ -314,6 +323,15 @@ fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
                 assert!(!series.put_sealed(unsealed.seal()), "what is sealed is not sealed again");
             }
         }
+        Step::SealHead => series.seal_head(),
+        Step::BeginSealing => {
+            *compressed = series.unsealed().or_else(|| series.unsealed_head()).map(Unsealed::seal);
+        }
+        Step::EndSealing => {
+            if let Some(sealed) = compressed.take() {
+                series.put_sealed(sealed);
+            }
+        }
         Step::SealAll => series.seal_all(),
         Step::Store => *series = stored(series),
         Step::DropPoints(bytes) => {
@@ -331,8 +349,9 @@ proptest! {
     fn a_series_is_an_ordered_map_with_policies(options in options(), steps in steps()) {
         let mut series = Series::new(options);
         let mut model = Model { options, points: BTreeMap::new(), floor: i64::MIN };
+        let mut compressed = None;
         for step in steps {
-            apply(&mut series, &mut model, step);
+            apply(&mut series, &mut model, &mut compressed, step);
         }
         check(&series, &model, i64::MIN, i64::MAX - 1);
         series.seal_all();
@@ -425,6 +444,127 @@ fn a_piece_goes_as_soon_as_its_last_point_is_too_old() {
         assert_eq!(series.len(), (time + 1).min(1_501) as u64);
         assert!(series.describe()[0].last >= series.floor(), "at {time}");
     }
+}
+
+/// Points of the pieces, and then of the head.
+fn shape(series: &Series<f64>) -> Vec<usize> {
+    series.describe().iter().map(|chunk| chunk.points).collect()
+}
+
+/// A series of points that come one by one, and whose head is compressed when it has grown.
+fn slowly_filled(count: i64) -> Series<f64> {
+    let mut series = Series::new(Options::default());
+    for time in 0..count {
+        let before = series.head_growth();
+        series.append(time, (time % 10) as f64).unwrap();
+        if series.head_growth() > before {
+            series.seal_head();
+            series.seal();
+        }
+    }
+    series
+}
+
+#[test]
+fn small_blocks_become_whole_ones() {
+    assert_eq!(shape(&slowly_filled(63)), [63]);
+    assert_eq!(shape(&slowly_filled(64)), [56, 8], "the newest stay in the head");
+    assert_eq!(shape(&slowly_filled(64 + 3 * 56)), [4 * 56, 8]);
+    assert_eq!(shape(&slowly_filled(64 + 5 * 56)), [4 * 56, 56, 56, 8]);
+    let mut series = slowly_filled(10_300);
+    series.seal();
+    let shape = shape(&series);
+    assert_eq!(&shape[..10], [BLOCK_POINTS; 10], "{shape:?}");
+    assert!(shape.len() <= 13, "{shape:?}");
+    assert_eq!(series.len(), 10_300);
+    assert_eq!(series.lasting_parts(), 10);
+}
+
+#[test]
+fn a_series_has_no_more_memory_than_its_newest_points_need() {
+    for count in [64, 200, 1_100, 2_400] {
+        let mut bulk = Series::new(Options::default());
+        for first in (0..count).step_by(100) {
+            let times: Vec<i64> = (first..count.min(first + 100)).collect();
+            bulk.extend(&times, &vec![0.5; times.len()]).unwrap();
+            bulk.seal();
+        }
+        bulk.seal_head();
+        for series in [bulk, slowly_filled(count)] {
+            let bytes = series.bytes();
+            let blocks = 300 * series.chunks();
+            assert!(bytes <= blocks + 128 * 16, "{bytes} bytes for {count} points: {:?}", shape(&series));
+        }
+    }
+}
+
+#[test]
+fn points_that_are_appended_together_make_whole_blocks() {
+    let times: Vec<i64> = (0..4_096).collect();
+    let mut series = Series::new(Options::default());
+    series.extend(&times, &vec![1.0; times.len()]).unwrap();
+    series.seal();
+    assert_eq!(shape(&series), [BLOCK_POINTS; 4]);
+    // Behind small blocks, the first points fill the block that those began.
+    let mut series = slowly_filled(200);
+    let behind: Vec<i64> = (200..4_296).collect();
+    series.extend(&behind, &vec![1.0; behind.len()]).unwrap();
+    series.seal();
+    assert_eq!(shape(&series), [1_024, 1_024, 1_024, 1_024, 200]);
+}
+
+#[test]
+fn what_has_changed_is_not_replaced_by_a_block_of_before() {
+    let filled = || {
+        let mut series = Series::new(Options { duplicates: DuplicatePolicy::Last, ..Options::default() });
+        (0..100).for_each(|time| assert_eq!(series.append(time * 2, 1.0), Ok(Appended::Added)));
+        series.seal_head();
+        (100..200).for_each(|time| assert_eq!(series.append(time * 2, 1.0), Ok(Appended::Added)));
+        series
+    };
+    let changes: [(&str, fn(&mut Series<f64>)); 5] = [
+        ("a value in the head", |series| assert_eq!(series.append(250, 2.0), Ok(Appended::Replaced(1.0)))),
+        ("a point in the head", |series| assert_eq!(series.append(251, 2.0), Ok(Appended::Added))),
+        ("points removed from the head", |series| assert_eq!(series.remove(240..=250), 6)),
+        ("points removed from a block", |series| assert_eq!(series.remove(20..=30), 6)),
+        ("another compression", |series| series.seal_all()),
+    ];
+    for (what, change) in changes {
+        let mut series = filled();
+        let sealed = series.unsealed_head().expect("the head is long").seal();
+        change(&mut series);
+        let points = read(&series, 0, 1_000, Direction::Forward);
+        let is_put = series.put_sealed(sealed);
+        assert_eq!(is_put, what == "points removed from a block", "{what}");
+        assert_eq!(read(&series, 0, 1_000, Direction::Forward), points, "{what}");
+    }
+    let mut series = filled();
+    let sealed = series.unsealed_head().expect("the head is long").seal();
+    series.append(1_000, 3.0).unwrap();
+    series.append(33, 3.0).unwrap();
+    let points = read(&series, 0, 1_000, Direction::Forward);
+    assert!(series.put_sealed(sealed), "points behind the head's, and late ones, are not in the way");
+    assert_eq!(read(&series, 0, 1_000, Direction::Forward), points);
+}
+
+#[test]
+fn a_head_that_is_compressed_is_dropped_in_its_time() {
+    let mut series = Series::new(Options { retention: 1_500, ..Options::default() });
+    for time in 0..3_000_i64 {
+        series.append(time, 0.5).unwrap();
+        if time % 100 == 99 {
+            series.seal_head();
+        }
+        assert!(series.describe()[0].last >= series.floor(), "at {time}");
+        assert_eq!(series.len(), (time + 1).min(1_501) as u64);
+    }
+    for time in 0..100 {
+        series.append(10_000 + time, 0.5).unwrap();
+    }
+    let sealed = series.unsealed_head().unwrap().seal();
+    series.append(20_000, 0.5).unwrap();
+    assert!(series.put_sealed(sealed));
+    assert_eq!((series.len(), series.stored()), (1, 9), "only points of the head hide");
 }
 
 #[test]

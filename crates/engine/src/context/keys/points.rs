@@ -64,8 +64,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Adds points to a series by `add`, and leaves the blocks that it fills to the thread that
-    /// compresses them, or compresses them if there is none. `None` if the key does not exist.
+    /// Adds points to a series by `add`, and leaves the blocks that it fills, and a head that grows, to the
+    /// thread that compresses them. Compresses the blocks if there is none. `None` if the key does not exist.
     #[inline]
     pub(crate) fn fill_series<R>(
         &mut self,
@@ -73,13 +73,24 @@ impl Keys<'_> {
         add: impl FnOnce(&mut TimeSeries) -> R,
     ) -> Result<Option<R>, CommandError> {
         let Some(series) = self.series_mut(key)? else { return Ok(None) };
-        let before = series.to_seal();
+        let (before, growth) = (series.to_seal(), series.head_growth());
         let result = add(series);
         let filled = series.to_seal().saturating_sub(before);
         if filled > 0 {
             self.seal_filled(key, filled);
+        } else if series.head_growth() > growth {
+            self.seal_head(key);
         }
         Ok(Some(result))
+    }
+
+    #[cold]
+    fn seal_head(&mut self, key: &[u8]) {
+        if !self.keyspace.sealing().push_head(self.db(), key)
+            && let Ok(Some(series)) = self.series_mut(key)
+        {
+            series.seal_head();
+        }
     }
 
     #[cold]

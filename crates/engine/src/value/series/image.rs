@@ -9,7 +9,7 @@ use super::Points;
 use crate::persist::blocks::{Address, Blocks};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use std::ops::Range;
-use tidemark_series::Part;
+use tidemark_series::{Block, Part};
 
 const WHOLE: u8 = 0;
 const REFERENCE: u8 = 1;
@@ -18,11 +18,14 @@ const REFERENCE: u8 = 1;
 const OTHER_FORM: &str = "it is written in the form of a build without block files, which this build does not \
     read: start the build that wrote it, copy the points with TS.RANGE, and add them here";
 
-/// Appends some of the parts of a series, by reference where the snapshot does that.
+/// Appends some of the parts of a series, by reference where the snapshot does that. A small block that
+/// is soon part of a larger one is not worth a place in a file.
 pub(super) fn encode_parts(points: &Points, parts: Range<usize>, blocks: &Blocks, into: &mut Vec<u8>) {
     let mut part = Vec::new();
+    let lasting = points.lasting_parts();
     for index in parts {
-        let block = points.block(index);
+        let is_lasting = |block: &&Block| index < lasting || block.with_place(|_| ()).is_some();
+        let block = points.block(index).filter(is_lasting);
         if let Some((block, address)) = block.and_then(|block| Some((block, blocks.refer(block)?))) {
             into.push(REFERENCE);
             put_varint(into, address.file);

@@ -126,9 +126,38 @@ impl TimeSeries {
         }
     }
 
-    /// Returns the points of a full block, to be compressed elsewhere. No allocation.
+    /// Returns how much the head has grown since it was worth compressing; 0 if it is not. The caller that
+    /// grows one has a thread compress it.
+    #[inline]
+    pub(crate) fn head_growth(&self) -> u32 {
+        let SeriesState { definition, points, .. } = &*self.0;
+        if definition.is_compressed { points.head_growth() } else { 0 }
+    }
+
+    /// Compresses the head, if it has grown.
+    pub(crate) fn seal_head(&mut self) {
+        if self.0.definition.is_compressed {
+            self.0.points.seal_head();
+        }
+    }
+
+    /// Returns the points of a full block, to be compressed elsewhere.
     pub(crate) fn unsealed(&self) -> Option<Unsealed<f64>> {
         if self.to_seal() > 0 { self.0.points.unsealed() } else { None }
+    }
+
+    /// Returns the points of a head that has grown, to be compressed elsewhere. One that has not gives up the
+    /// memory that it does not need.
+    pub(crate) fn unsealed_head(&mut self) -> Option<Unsealed<f64>> {
+        let SeriesState { definition, points, .. } = &mut *self.0;
+        if !definition.is_compressed {
+            return None;
+        }
+        let unsealed = points.unsealed_head();
+        if unsealed.is_none() {
+            points.shrink_head();
+        }
+        unsealed
     }
 
     /// Puts a compressed block in the place of its points, unless they have changed since.

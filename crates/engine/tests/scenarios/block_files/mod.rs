@@ -401,8 +401,8 @@ fn a_snapshot_is_the_state_at_its_cut_whatever_becomes_of_the_series() {
     assert_eq!(loaded.digest(), digest);
 }
 
-/// Random commands, snapshots, dropped points and starts, compared with an engine that has all points in
-/// memory.
+/// Random commands, snapshots, compressed heads, dropped points and starts, compared with an engine that has
+/// all points in memory and compresses only whole blocks.
 #[test]
 fn no_answer_depends_on_where_points_are() {
     for seed in 0..12 {
@@ -415,7 +415,18 @@ fn no_answer_depends_on_where_points_are() {
             let key = ["a", "b", "c", "d"][random.below(4) as usize];
             let other = ["a", "b", "c", "d"][random.below(4) as usize];
             let (from, length) = (random.below(60_000), random.below(20_000));
-            let line = match random.below(14) {
+            let line = match random.below(17) {
+                // Small blocks, and whole ones made of them.
+                14..=15 => {
+                    engine.seal_heads(|| ());
+                    continue;
+                }
+                16 => {
+                    next += 1_000;
+                    let count = 20 + random.below(100);
+                    let points = (0..count).map(|index| format!("{key} {} {index}", next + index * 3));
+                    format!("TS.MADD {}", points.collect::<Vec<_>>().join(" "))
+                }
                 0..=4 => {
                     next += 1_000;
                     let points =
