@@ -223,6 +223,51 @@ mod tests {
     }
 
     #[test]
+    fn heads_wait_for_the_next_round_and_blocks_for_none() {
+        let queue = SealingQueue::default();
+        assert!(queue.push_head(0, b"k"), "without a thread, nothing is to be done");
+        assert!(queue.lock().next_round.is_empty());
+        queue.serve();
+        for key in [b"a", b"a", b"b", b"a"] {
+            assert!(queue.push_head(0, key));
+        }
+        assert_eq!(queue.lock().next_round.len(), 3, "the newest is not added again");
+        assert!(queue.push(0, b"full", 2));
+        let next = || queue.next().map(|series| (series.key.clone(), series.blocks));
+        assert_eq!(next(), Some((b"full"[..].into(), 2)));
+        for key in [b"a", b"b", b"a"] {
+            assert_eq!(next(), Some((key[..].into(), 0)));
+            assert!(queue.push_head(0, b"later"));
+        }
+        assert!(queue.push(0, b"late", 1));
+        assert_eq!(next(), Some((b"late"[..].into(), 1)));
+        assert_eq!(next(), Some((b"later"[..].into(), 0)));
+    }
+
+    #[test]
+    fn the_head_of_a_series_is_looked_at_after_its_blocks() {
+        let queue = SealingQueue::default();
+        queue.serve();
+        assert!(queue.push(3, b"k", 1));
+        let series = queue.next().expect("it waits");
+        queue.done(series);
+        let head = queue.next().expect("its head waits");
+        assert_eq!((head.db, &*head.key, head.blocks), (3, &b"k"[..], 0));
+        queue.done(head);
+        assert!(queue.lock().next_round.is_empty());
+    }
+
+    #[test]
+    fn more_heads_than_may_wait_are_refused() {
+        let queue = SealingQueue::default();
+        queue.serve();
+        for number in 0..HEADS_MAX {
+            assert!(queue.push_head(0, &number.to_le_bytes()));
+        }
+        assert!(!queue.push_head(0, b"one more"));
+    }
+
+    #[test]
     fn more_blocks_than_may_wait_are_refused() {
         let queue = SealingQueue::default();
         queue.lock().is_served = true;

@@ -124,3 +124,53 @@ fn a_thread_compresses_what_commands_have_filled() {
     append(&engine, "after", 0, 10_000);
     assert!(bytes_per_point(&engine, "after") < 6, "without the thread, the command compresses");
 }
+
+#[test]
+fn a_thread_compresses_the_newest_points_of_series_that_get_few() {
+    let (engine, without_thread) = (engine(), engine());
+    let add = |engine: &Engine, round: u64| {
+        for series in 0..50 {
+            let points: Vec<String> =
+                (0..30).map(|at| format!("slow{series} {} {at}", 300 * round + at)).collect();
+            Client::new(engine).run(&format!("TS.MADD {} CREATE", points.join(" ")));
+        }
+    };
+    // Those of before the thread, as a start finds them, and those that come while it runs.
+    for round in 0..10 {
+        add(&engine, round);
+        add(&without_thread, round);
+    }
+    assert!(bytes_per_point(&engine, "slow7") >= 16, "nothing compresses them");
+    let deadline = Instant::now() + Duration::from_mins(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| engine.seal_series());
+        for rounds in [10..11, 11..30] {
+            for round in rounds {
+                add(&engine, round);
+                add(&without_thread, round);
+            }
+            let is_large = |series: u64| bytes_per_point(&engine, &format!("slow{series}")) > 6;
+            while (0..50).any(is_large) {
+                assert!(Instant::now() < deadline, "{}", Client::new(&engine).run("TS.INFO slow7"));
+                std::thread::yield_now();
+            }
+        }
+        engine.stop_sealing();
+    });
+    assert_eq!(engine.digest(), without_thread.digest());
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    for line in
+        ["TS.RANGE slow7 0 900000", "TS.REVRANGE slow7 50 8000", "TS.RANGE slow7 0 9000 AGGREGATION avg 70"]
+    {
+        assert_eq!(Client::new(&engine).run(line), Client::new(&without_thread).run(line), "{line}");
+    }
+}
+
+#[test]
+fn an_uncompressed_series_stays_so() {
+    let engine = engine();
+    Client::new(&engine).run("TS.CREATE raw ENCODING UNCOMPRESSED");
+    append(&engine, "raw", 0, 1_500);
+    engine.seal_heads(|| ());
+    assert!(bytes_per_point(&engine, "raw") >= 16);
+}

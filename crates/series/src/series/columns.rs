@@ -124,7 +124,7 @@ impl<V: Sample> Columns<V> {
     }
 
     /// Returns a copy of the points from a position on, with room for as many more.
-    pub(crate) fn from_position(&self, position: usize) -> Self {
+    pub(crate) fn copy_from(&self, position: usize) -> Self {
         let (times, values) = (&self.times()[position..], &self.values()[position..]);
         let room = (times.len() * 2).clamp(ROOM_MIN, BLOCK_POINTS);
         let mut rest = Self { times: Vec::with_capacity(room), values: Vec::with_capacity(room), len: 0 };
@@ -132,7 +132,7 @@ impl<V: Sample> Columns<V> {
         rest
     }
 
-    /// Whether the memory is more than [`Columns::from_position`] would reserve.
+    /// Whether the memory is more than [`Columns::copy_from`] would reserve.
     pub(crate) fn has_too_much_room(&self) -> bool {
         self.times.capacity() > (self.len * 2).max(ROOM_MIN)
     }

@@ -163,7 +163,7 @@ impl<V: Sample> Series<V> {
     /// Frees the memory that the head does not need. It is made again if points come.
     pub fn shrink_head(&mut self) {
         if self.head.has_too_much_room() {
-            self.head = self.head.from_position(0);
+            self.head = self.head.copy_from(0);
         }
     }
 
@@ -197,7 +197,7 @@ impl<V: Sample> Series<V> {
         if in_head > 0 {
             self.settled += in_head as u64;
             self.newest_settled = piece.last;
-            self.head = self.head.from_position(in_head);
+            self.head = self.head.copy_from(in_head);
         }
         let is_open = |piece: &&Piece<V>| matches!(piece.body, Body::Open(_));
         self.open_pieces -= from.pieces.iter().filter(is_open).count();

@@ -513,6 +513,8 @@ fn points_that_are_appended_together_make_whole_blocks() {
     assert_eq!(shape(&series), [1_024, 1_024, 1_024, 1_024, 200]);
 }
 
+type Change = fn(&mut Series<f64>);
+
 #[test]
 fn what_has_changed_is_not_replaced_by_a_block_of_before() {
     let filled = || {
@@ -522,7 +524,7 @@ fn what_has_changed_is_not_replaced_by_a_block_of_before() {
         (100..200).for_each(|time| assert_eq!(series.append(time * 2, 1.0), Ok(Appended::Added)));
         series
     };
-    let changes: [(&str, fn(&mut Series<f64>)); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("a value in the head", |series| assert_eq!(series.append(250, 2.0), Ok(Appended::Replaced(1.0)))),
         ("a point in the head", |series| assert_eq!(series.append(251, 2.0), Ok(Appended::Added))),
         ("points removed from the head", |series| assert_eq!(series.remove(240..=250), 6)),
