@@ -9,17 +9,22 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tidemark_engine::command::Group;
+use tidemark_engine::command::{Group, flags};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 
-/// The commands. A number N after a slash: the engine samples one of N moves of counters.
-const COMMANDS: [&str; 6] = ["SET", "GET", "INCR", "COUNTER.ADD", "COUNTER.ADD/16", "COUNTER.ADD/1"];
+/// The commands. A number N after a slash: the engine samples one of N moves of counters. `TS.ADD` and
+/// `TS.MADD` are counted by points.
+const COMMANDS: [&str; 8] =
+    ["SET", "GET", "INCR", "COUNTER.ADD", "COUNTER.ADD/16", "COUNTER.ADD/1", "TS.ADD", "TS.MADD"];
 
 /// The default number of commands in a run.
 const COUNT: usize = 200_000;
 
 /// The number of keys that the commands use in turn. They exist before the first command.
 const KEYS: usize = 1000;
+
+/// Number of points that are added together: a pipeline of `TS.ADD`, and one `TS.MADD`.
+const POINTS: [usize; 2] = [64, 1000];
 
 /// Prints a row for each command.
 pub(crate) fn print(count: Option<usize>) -> Result<(), String> {
@@ -60,6 +65,10 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
             execute(create, &[b"COUNTER.CREATE", key.as_bytes()]);
         }
     }
+    if row.group == Group::Series {
+        add_points(engine, row, count);
+        return Ok(());
+    }
     for (number, key) in keys.iter().cycle().take(count).enumerate() {
         // Alternates up and down: strings accept either, and counters need no commit.
         let amount: &[u8] = if (number / KEYS).is_multiple_of(2) { b"12" } else { b"-12" };
@@ -68,6 +77,47 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
         execute(row, &args[..if row.takes(3) { 3 } else { 2 }]);
     }
     Ok(())
+}
+
+/// Adds points to one series, as many together as a client would. Writing their times costs some 20
+/// instructions each.
+fn add_points(engine: &Engine, row: &'static command::Command, count: usize) {
+    let mut reply = Reply::new(Protocol::Resp3);
+    let create = command::find(b"TS.CREATE").expect("a command of the table");
+    let call = Call { command: create, args: &[b"TS.CREATE", b"series"], db: 0, now_us: 1 };
+    engine.execute(&call, &mut reply);
+    let is_run = row.is(flags::RUNS);
+    let together = POINTS[usize::from(!is_run)];
+    let mut times: Vec<Vec<u8>> =
+        (0..together).map(|at| (1_700_000_000_000 + at).to_string().into_bytes()).collect();
+    for _ in 0..count / together {
+        reply.truncate(0);
+        if is_run {
+            let args: Vec<[&[u8]; 4]> =
+                times.iter().map(|time| [row.name.as_bytes(), b"series", time, b"21.5"]).collect();
+            let call = |args| Call { command: row, args, db: 0, now_us: 1 };
+            let calls: Vec<Call<'_>> = args.iter().map(|args| call(&args[..])).collect();
+            assert!(engine.execute_run(&calls, &mut reply).is_some(), "the commands are admitted together");
+        } else {
+            let mut args: Vec<&[u8]> = vec![row.name.as_bytes()];
+            args.extend(times.iter().flat_map(|time| [&b"series"[..], time, b"21.5"]));
+            engine.execute(&Call { command: row, args: &args, db: 0, now_us: 1 }, &mut reply);
+        }
+        assert!(!reply.bytes().contains(&b'-'), "the points are added");
+        times.iter_mut().for_each(|time| advance(time, together));
+    }
+}
+
+/// Adds a number to a decimal text.
+fn advance(text: &mut [u8], by: usize) {
+    let mut carry = by;
+    for digit in text.iter_mut().rev() {
+        if carry == 0 {
+            break;
+        }
+        let sum = usize::from(*digit - b'0') + carry;
+        (*digit, carry) = (b'0' + (sum % 10) as u8, sum / 10);
+    }
 }
 
 /// Counts the instructions of the first thread of this program, run with `--repeat`.

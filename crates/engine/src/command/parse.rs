@@ -240,6 +240,19 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_that_is_no_digit_is_found_in_integers_of_any_length() {
+        let digits = "1234567890123456789";
+        for len in 1..=digits.len() {
+            assert_eq!(canonical_integer(&digits.as_bytes()[..len]), digits[..len].parse().ok());
+            for (at, byte) in (0..len).flat_map(|at| [b'/', b':', b' ', 0xb1].map(|byte| (at, byte))) {
+                let mut text = digits.as_bytes()[..len].to_vec();
+                text[at] = byte;
+                assert_eq!(canonical_integer(&text), None, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_timeout_is_in_seconds_and_rounds_up() {
         for (text, millis) in [
             ("0", None),

@@ -196,7 +196,11 @@ pub(super) fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
         let definition = options.unwrap_or_default().definition();
         append_first(ctx.keys, key, definition, point, ADDED)
     });
-    ctx.reply.integer(time);
+    match point.time {
+        // The client has written it as it is answered.
+        GivenTime::At(given) if given == time => ctx.reply.integer_text(args[2]),
+        _ => ctx.reply.integer(time),
+    }
     Ok(())
 }
 
