@@ -69,11 +69,12 @@ impl Engine {
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), now_us);
         let Some((as_of_us, step_us)) = query.read.as_of(&mut keys, now_us) else { return u64::MAX };
         let next_ms = as_of_us.saturating_add(step_us).div_ceil(1000);
-        if query.has_ended() || !moves(&mut keys, query, as_of_us) {
-            return next_ms;
-        }
+        // First: behind a change that was not logged, a query does not fit the keys that it reads.
         if !self.log().has_room() || self.check_writable().is_err() {
             return now_us / 1000 + RETRY_MS;
+        }
+        if query.has_ended() || !moves(&mut keys, query, as_of_us) {
+            return next_ms;
         }
         let encode = |into: &mut Vec<u8>| {
             put_varint(into, query.id.0);

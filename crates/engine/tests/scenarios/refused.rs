@@ -3,6 +3,7 @@
 
 use crate::support;
 use crate::support::{Client, START_US, replayed};
+use crate::watching::watch;
 use std::sync::Arc;
 use tidemark_engine::Engine;
 use tidemark_log::{Log, MemoryStorage, Options};
@@ -34,6 +35,19 @@ fn nothing_builds_on_a_change_that_was_not_logged() {
     let again = replayed(&engine);
     let client = Client { now_us: client.now_us, ..Client::new(&again) };
     client.expect(&[("GET k", "$3 old"), ("GET other", "$1 1"), ("TTL k", ":-1")]);
+}
+
+#[test]
+fn a_range_that_slides_stands_still_behind_a_change_that_was_not_logged() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("TS.ADD k 1767225600000 1", ":1767225600000")]);
+    let range = watch(&engine, "TS.RANGE k -5s +");
+    assert!(client.run(&format!("SET k {}", "x".repeat(2000))).starts_with("-MISCONF"));
+    let head = engine.log().appended();
+    let later_us = START_US + 9_000_000;
+    assert_eq!(engine.tick_due(later_us, 10), Some(later_us / 1000 + 1000), "it tries again later");
+    assert_eq!((engine.log().appended(), range.query.count()), (head, 0));
 }
 
 #[test]

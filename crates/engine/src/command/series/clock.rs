@@ -79,8 +79,8 @@ const LEAST_STEP_US: u64 = 100_000;
 /// a bucket, so that no bucket is cut, if the range is longer than one; by a second, if it is not
 /// aggregated.
 pub(in crate::command) fn step_us(args: &[&[u8]], unit: Unit) -> u64 {
-    let options = args.iter().skip_while(|word| !is(word, "AGGREGATION"));
-    let Some(bucket) = options.into_iter().find_map(|word| canonical_integer(word)) else { return STEP_US };
+    let mut options = args.iter().skip_while(|word| !is(word, "AGGREGATION"));
+    let Some(bucket) = options.find_map(|word| canonical_integer(word)) else { return STEP_US };
     let ages = ends(args).iter().filter_map(|word| age(word, unit)).filter(|age| *age > 0);
     let step = ages.fold(bucket, i64::min);
     let step_us = i128::from(step) * i128::from(unit.nanoseconds()) / 1_000;
