@@ -229,7 +229,7 @@ impl Reader {
     }
 
     fn read(&mut self, log: &Log) -> Result<bool, End> {
-        let Some(batch) = self.tail.next_durable_batch().map_err(ended)? else { return Ok(false) };
+        let Some(batch) = self.tail.next_committed_batch().map_err(ended)? else { return Ok(false) };
         let (mut encoded, mut bytes, position) = (Vec::new(), 0, batch.last_lsn());
         for record in batch {
             let payload = match self.format.encode(&record, &self.selection, self.limit) {

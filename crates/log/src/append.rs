@@ -8,6 +8,7 @@ use tidemark_fault::{Fault, is_planted};
 
 use crate::Lsn;
 use crate::buffer::Cut;
+use crate::entry::EntryEnd;
 use crate::error::{AppendError, Failure};
 use crate::format::{MARKER_BYTES_MAX, Step, raw};
 use crate::ready::Ready;
@@ -76,6 +77,24 @@ impl Shared {
         let mut state = self.lock();
         let is_promised = room.redeem(&mut state);
         state.check()?;
+        if state.follows {
+            return Err(AppendError::Follows);
+        }
+        let (state, lsn) = self.append_locked::<IS_ADMITTED>(state, is_promised, time_us, kind, write)?;
+        self.wake_committer(state);
+        Ok(lsn)
+    }
+
+    /// Appends a record under the lock, and wakes nobody.
+    #[inline]
+    pub(crate) fn append_locked<'a, const IS_ADMITTED: bool>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        is_promised: bool,
+        time_us: u64,
+        kind: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(MutexGuard<'a, State>, Lsn), AppendError> {
         let start = self.begin_frame(&mut state, time_us, kind);
         write(&mut state.buffer.bytes);
         let Some(payload_bytes) = state.buffer.bytes.len().checked_sub(start + raw::OVERHEAD_BYTES) else {
@@ -108,8 +127,7 @@ impl Shared {
             let _ = self.update_crowded(&state);
         }
         self.appended.store(lsn.0, Ordering::Release);
-        self.wake_committer(state);
-        Ok(lsn)
+        Ok((state, lsn))
     }
 
     /// Prepares the buffer for a frame and writes the frame's head. Returns the frame's start.
@@ -119,7 +137,9 @@ impl Shared {
         // A writer that panicked may have left half a frame.
         let sealed = state.buffer.sealed;
         state.buffer.bytes.truncate(sealed);
-        if sealed == 0 {
+        if sealed == 0 && self.has_entries {
+            state.buffer.open_with_entry(self.codec, lsn.previous(), time_us);
+        } else if sealed == 0 {
             self.open_buffer(state, time_us);
         }
         let start = state.buffer.bytes.len();
@@ -145,8 +165,8 @@ impl Shared {
         }
     }
 
-    /// Places the frame at `start` in a segment, cutting to the next one if necessary, without
-    /// using other appenders' reserved space. Returns whether that was possible without waiting;
+    /// Places the frame at `start` in a segment, with the entry's marker if it is the first of an
+    /// entry, cutting to the next segment if necessary, without using other appenders' reserved space. Returns whether that was possible without waiting;
     /// with a reservation it always is.
     #[inline]
     fn place<const IS_ADMITTED: bool>(
@@ -156,7 +176,7 @@ impl Shared {
         time_us: u64,
         is_promised: bool,
     ) -> bool {
-        let size = (state.buffer.bytes.len() - start) as u64;
+        let size = (state.buffer.bytes.len() - state.buffer.sealed) as u64;
         let kept = self.kept_bytes(state, is_promised);
         if let Some(position) = &mut state.position {
             let aged = self.options.segment_age.is_some_and(|age| {
@@ -168,6 +188,9 @@ impl Shared {
             let stays = !aged || first_with_room(&state.ready, size + kept).is_none();
             if fits && stays {
                 position.offset = end;
+                if state.buffer.sealed == 0 {
+                    state.buffer.marker_salt = position.salt;
+                }
                 let half_used = end + kept > position.capacity / 2;
                 if (half_used || aged) && state.ready.is_empty() {
                     self.want_next(state);
@@ -195,16 +218,22 @@ impl Shared {
             salt: state.random.u32(..),
             created_us: time_us,
             recycled: ready.recycled,
+            // Which entry that is, is known when the batch is written.
+            entry: self.has_entries.then(EntryEnd::default),
         };
         self.codec.reseal(&mut state.buffer.bytes[start..], header.salt);
-        let size = (state.buffer.bytes.len() - start) as u64;
+        let at = state.buffer.sealed;
+        if at == 0 {
+            state.buffer.marker_salt = header.salt;
+        }
+        let size = (state.buffer.bytes.len() - at) as u64;
         state.position = Some(Position {
             offset: self.codec.encode_header(&header).len() as u64 + size,
             capacity: ready.bytes - RESERVE_BYTES,
             salt: header.salt,
             created_us: time_us,
         });
-        state.buffer.cuts.push(Cut { at: start, ready, header });
+        state.buffer.cuts.push(Cut { at, ready, header });
     }
 
     /// Slow path: takes the frame out of the buffer, waits for a segment and retries. Other
@@ -222,11 +251,13 @@ impl Shared {
         let step = self.codec.decode(&frame, salt, &mut raw_frame);
         let is_whole = matches!(step, Step::Frame { consumed, .. } if consumed == frame.len());
         assert!(is_whole, "a frame of {} bytes that waits for a segment reads as {step:?}", frame.len());
-        let frame_bytes = frame.len() as u64;
+        // The frame may come to be the first of an entry, and bring its marker.
+        let marker_bytes = if self.has_entries { raw::ENTRY_MARKER_BYTES } else { 0 };
+        let unit_bytes = (frame.len() + marker_bytes) as u64;
         let raw_frame = if raw_frame.is_empty() { frame } else { raw_frame };
         let payload = &raw_frame[raw::OVERHEAD_BYTES..];
         loop {
-            let needed = frame_bytes + self.kept_bytes(&state, false) + SEGMENT_OVERHEAD_BYTES;
+            let needed = unit_bytes + self.kept_bytes(&state, false) + SEGMENT_OVERHEAD_BYTES;
             state = self.wait_for_segment(state, needed)?;
             let start = self.begin_frame(&mut state, time_us, kind);
             state.buffer.bytes.extend_from_slice(payload);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tidemark_fault::{Fault, is_planted};
 
 use crate::Lsn;
-use crate::format::{Codec, raw};
+use crate::format::{Codec, Marker, raw};
 use crate::ready::Ready;
 use crate::segment_header::SegmentHeader;
 
@@ -20,7 +20,7 @@ pub(crate) struct Buffer {
     pub(crate) bytes: Vec<u8>,
     /// Everything before this offset is whole frames.
     pub(crate) sealed: usize,
-    /// Size of the marker at the front; its durable LSN is filled in when the buffer is written.
+    /// Size of the marker at the front; its content is filled in when the buffer is written.
     pub(crate) marker_bytes: usize,
     pub(crate) marker_salt: u32,
     /// The oldest record in the buffer; `ZERO` while it has none.
@@ -49,18 +49,28 @@ impl Buffer {
 
     /// Starts the buffer with a marker. Its durable LSN is filled in when the buffer is written.
     pub(crate) fn open_with_marker(&mut self, codec: &dyn Codec, previous: Lsn, time_us: u64, salt: u32) {
-        assert!(self.bytes.is_empty(), "a marker opens a batch that has {} bytes", self.bytes.len());
-        raw::begin(&mut self.bytes, previous, time_us, raw::MARKER);
-        self.bytes.extend_from_slice(&[0; raw::MARKER_PAYLOAD_BYTES]);
-        codec.seal(&mut self.bytes, 0, salt);
-        self.marker_bytes = self.bytes.len();
+        self.write_marker(codec, previous, time_us, raw::MARKER_PAYLOAD_BYTES);
         self.marker_salt = salt;
         self.sealed = self.bytes.len();
     }
 
-    pub(crate) fn patch_marker(&mut self, codec: &dyn Codec, durable: Lsn) {
+    /// Starts the buffer with the marker of an entry, whose segment is known only when the first
+    /// record is placed. Its content is filled in when the buffer is written.
+    pub(crate) fn open_with_entry(&mut self, codec: &dyn Codec, previous: Lsn, time_us: u64) {
+        self.write_marker(codec, previous, time_us, raw::ENTRY_MARKER_PAYLOAD_BYTES);
+    }
+
+    fn write_marker(&mut self, codec: &dyn Codec, previous: Lsn, time_us: u64, payload_bytes: usize) {
+        assert!(self.bytes.is_empty(), "a marker opens a batch that has {} bytes", self.bytes.len());
+        raw::begin(&mut self.bytes, previous, time_us, raw::MARKER);
+        self.bytes.resize(raw::OVERHEAD_BYTES + payload_bytes, 0);
+        codec.seal(&mut self.bytes, 0, 0);
+        self.marker_bytes = self.bytes.len();
+    }
+
+    pub(crate) fn patch_marker(&mut self, codec: &dyn Codec, marker: &Marker) {
         if self.marker_bytes > 0 {
-            codec.patch_marker(&mut self.bytes[..self.marker_bytes], durable, self.marker_salt);
+            codec.patch_marker(&mut self.bytes[..self.marker_bytes], marker, self.marker_salt);
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Lsn;
+use crate::entry::{EntryEnd, EntryId};
 use crate::gap::records_at_least;
 
 /// Why a log cannot be opened.
@@ -25,6 +26,12 @@ pub enum OpenError {
     /// Records that were durable, according to `END`, are missing.
     #[error(transparent)]
     Missing(#[from] MissingTail),
+    /// The log belongs to a member of a group, and was opened as a single node's.
+    #[error("{path} belongs to a member of a group, and only the group continues it: start it as one")]
+    OfGroup {
+        /// The directory.
+        path: String,
+    },
     /// The options are invalid.
     #[error("cannot open the log: {0}")]
     Options(&'static str),
@@ -194,6 +201,17 @@ pub enum AppendError {
     /// `close` was called.
     #[error("the log is closed")]
     Closed,
+    /// The entry of a group does not follow the newest one.
+    #[error("entry {entry} does not follow the log's newest one, {newest_id}", newest_id = .newest.id)]
+    OutOfOrder {
+        /// The refused entry.
+        entry: EntryId,
+        /// The newest entry.
+        newest: EntryEnd,
+    },
+    /// The log belongs to a member of a group that does not lead it.
+    #[error("this node does not lead its group")]
+    Follows,
 }
 
 /// Why the log cannot be read from an LSN.

@@ -64,6 +64,11 @@ impl Gaps {
         }
     }
 
+    /// Forgets the gaps behind record `last`, which is the newest again.
+    pub(crate) fn cut_behind(&mut self, last: Lsn) {
+        self.0.retain(|gap| gap.first <= last);
+    }
+
     pub(crate) fn contains(&self, lsn: Lsn) -> bool {
         self.behind(lsn.previous()).first().is_some_and(|gap| gap.first <= lsn && lsn <= gap.last)
     }

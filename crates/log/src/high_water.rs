@@ -11,8 +11,9 @@
 //! for none. The mark was durable before it is written, so `END` never claims records that a power
 //! failure can lose.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Lsn;
@@ -24,27 +25,68 @@ use crate::storage::is_shortage;
 /// Longest time between records becoming durable and the update of `END`.
 const NOTE_DELAY: Duration = Duration::from_secs(1);
 
-pub(crate) struct HighWater {
-    shared: Arc<Shared>,
-    file: Arc<EndFile>,
+/// The mark in `END`.
+#[derive(Debug)]
+pub(crate) struct HighWaterMark {
+    file: EndFile,
     /// LSN at which the records of this process start; repeated in every update.
     begun: Lsn,
     /// Durable LSN in `END`.
-    noted: Lsn,
+    noted: AtomicU64,
+    /// Held while `END` is written.
+    writing: Mutex<()>,
+}
+
+impl HighWaterMark {
+    pub(crate) fn new(file: EndFile, begun: Lsn, noted: Lsn) -> Self {
+        Self { file, begun, noted: AtomicU64::new(noted.0), writing: Mutex::default() }
+    }
+
+    fn noted(&self) -> Lsn {
+        Lsn(self.noted.load(Ordering::Acquire))
+    }
+
+    fn write(&self, durable: Lsn) -> io::Result<()> {
+        self.file.write(LogEnd { closed: false, durable, next: self.begun })?;
+        self.noted.store(durable.0, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the mark back to `durable`, before records behind it are removed. No greater LSN may
+    /// count as durable any more, or the thread would note it again.
+    pub(crate) fn lower(&self, durable: Lsn) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.noted() > durable { self.write(durable) } else { Ok(()) }
+    }
+
+    /// Notes that the log was closed behind record `last`.
+    pub(crate) fn close(&self, last: Lsn, next: Lsn) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file.write(LogEnd { closed: true, durable: last, next })
+    }
+}
+
+pub(crate) struct HighWater {
+    shared: Arc<Shared>,
+    mark: Arc<HighWaterMark>,
 }
 
 impl HighWater {
-    pub(crate) fn new(shared: Arc<Shared>, file: Arc<EndFile>, begun: Lsn, noted: Lsn) -> Self {
-        Self { shared, file, begun, noted }
+    pub(crate) fn new(shared: Arc<Shared>, mark: Arc<HighWaterMark>) -> Self {
+        Self { shared, mark }
     }
 
     /// Runs until the log is closed or fails.
-    pub(crate) fn run(mut self) {
-        while let Some(durable) = self.next_mark() {
-            let noted = self.noted;
-            assert!(durable > noted, "record {durable} would be noted as durable behind record {noted}");
-            match self.file.write(LogEnd { closed: false, durable, next: self.begun }) {
-                Ok(()) => self.noted = durable,
+    pub(crate) fn run(self) {
+        while self.wait_for_more() {
+            let _writing = self.mark.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let durable = self.durable(&self.shared.lock());
+            if durable <= self.mark.noted() {
+                // A group has cut the log meanwhile.
+                continue;
+            }
+            match self.mark.write(durable) {
+                Ok(()) => {}
                 // A copy-on-write file system needs space even for this. Retried after the next
                 // delay.
                 Err(error) if is_shortage(&error) => {}
@@ -58,13 +100,13 @@ impl HighWater {
     }
 
     /// Waits until more is durable than `END` records, and then for the delay, so that more
-    /// accumulates. `None` if the log is closed or has failed.
-    fn next_mark(&self) -> Option<Lsn> {
+    /// accumulates. Returns false if the log is closed or has failed.
+    fn wait_for_more(&self) -> bool {
         let shared = &self.shared;
         let mut state = shared.lock();
-        while self.durable(&state) == self.noted {
+        while self.durable(&state) <= self.mark.noted() {
             if has_ended(&state) {
-                return None;
+                return false;
             }
             state = wait(&shared.wakers.advanced, state);
         }
@@ -74,13 +116,13 @@ impl HighWater {
             && !rest.is_zero()
         {
             if has_ended(&state) {
-                return None;
+                return false;
             }
             let result = shared.wakers.high_water.wait_timeout(state, rest);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
         // After a failed sync the content of the disk is unknown: no new mark is written.
-        (!has_ended(&state)).then(|| self.durable(&state))
+        !has_ended(&state)
     }
 
     /// Returns the newest record known to be durable. A segment is synced before its successor

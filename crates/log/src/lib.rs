@@ -7,6 +7,7 @@
 //! | how waits are bounded, and storage that does not answer | `stall`, `stopwatch` |
 //! | recovery after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN is used twice | `gap`, `end_file`, and `recovery`, which uses them |
+//! | how a group writes its entries, and takes them back | `entry`, `member` |
 //! | how the loss of durable records is detected | `high_water`, `end_file` |
 //! | how segments are made and removed | `housekeeper`, `ready`, `segment`; on a full disk `relief` |
 //! | all input and output | [`storage`] |
@@ -14,7 +15,8 @@
 //!
 //! Each module uses only modules before it: `clock`, `lsn`, `error`, [`storage`] ─► `record`,
 //! `segment_header` ─► `format` ─► `segment`, `record_batch`, `buffer` ─► `reader`, `shared` ─►
-//! `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `replay`, `log` ─► [`tools`].
+//! `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `opening`, `replay`, `member` ─►
+//! `log` ─► [`tools`].
 
 mod append;
 mod buffer;
@@ -22,6 +24,7 @@ mod checksum;
 mod clock;
 mod commit;
 mod end_file;
+mod entry;
 mod error;
 mod format;
 mod gap;
@@ -29,6 +32,8 @@ mod high_water;
 mod housekeeper;
 mod log;
 mod lsn;
+mod member;
+mod opening;
 mod options;
 mod reader;
 mod ready;
@@ -49,11 +54,13 @@ pub mod tools;
 
 pub use append::Room;
 pub use clock::{Clock, ManualClock};
+pub use entry::{EntryEnd, EntryId};
 pub use error::{AppendError, Damage, Failure, MissingTail, OpenError, ReplayError, Stall, TornTail};
 pub use format::{Format, ParseFormatError};
 pub use gap::Gap;
 pub use log::Log;
 pub use lsn::Lsn;
+pub use member::{EntryError, EntryRecords, InvalidEntry, Member};
 pub use options::{Durability, Options, ParseDurabilityError, Retention, Verify};
 pub use record::Record;
 pub use record_batch::{RecordBatch, Records};

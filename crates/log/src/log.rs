@@ -1,33 +1,27 @@
 //! The log: open, append, wait, replay, release, close.
 
-use fastrand::Rng;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use tidemark_fault::{Fault, is_planted};
 
-use crate::append::{RESERVE_BYTES, Room};
-use crate::buffer::Buffer;
+use crate::append::Room;
 use crate::commit::{self, Committer};
-use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
-use crate::high_water::HighWater;
+use crate::high_water::{HighWater, HighWaterMark};
 use crate::housekeeper::Housekeeper;
-use crate::ready::Ready;
-use crate::recovery::{Recovered, Recovery, recover};
+use crate::opening::{begin, find_spares, share, take_lock};
+use crate::recovery::{Recovery, recover};
 use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
-use crate::segment::{Segment, parse_spare_name};
-use crate::shared::{Health, Parked, Position, Progress, Shared, Sizes, State, Stopwatches, Wakers, wait};
-use crate::snapshot::{BlockFiles, Name, SnapshotError, SnapshotWriter, Snapshots, covered};
-use crate::stopwatch::Stopwatch;
+use crate::shared::{Health, Parked, Progress, Shared, State, wait};
+use crate::snapshot::{BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
 use crate::storage::{Storage, StorageLock};
-use crate::{Clock, Durability, Gap, Lsn, Options};
+use crate::{Clock, Durability, Format, Gap, Lsn, Member, Options};
 
 /// An open log. Appending, waiting and reading need only a shared reference.
 pub struct Log {
@@ -37,7 +31,7 @@ pub struct Log {
     /// Released by `close`, so the directory can be reopened while other handles still exist.
     lock: Mutex<Option<StorageLock>>,
     /// Records a clean close.
-    end_file: Arc<EndFile>,
+    mark: Arc<HighWaterMark>,
 }
 
 impl Log {
@@ -50,30 +44,68 @@ impl Log {
     /// Damage to durable records (with file, offset and repair command), missing durable records at
     /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
+        let (log, recovery) = Self::start(storage, options, false)?;
+        let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
+        log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
+        let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
+        log.spawn("tidemark-log-relief", move || commit::run_relief(&thread_shared, &thread_committer))?;
+        log.shared.wait_for_first_segment();
+        Ok((log, recovery))
+    }
+
+    /// Opens the log of a group's member: its batches are the group's entries, and only the
+    /// returned [`Member`] writes them. It accepts no records until
+    /// [`Member::lead`].
+    ///
+    /// The member continues the log of a single node. An unclean stop leaves no gap: the group
+    /// answers only for what it has committed, and each of its terms begins behind a gap. An entry
+    /// of which only a part was written is cut off.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); also if the format is a text format.
+    pub fn open_member(
+        storage: Arc<dyn Storage>,
+        options: Options,
+    ) -> Result<(Self, Member, Recovery), OpenError> {
+        if options.format != Format::Binary {
+            return Err(OpenError::Options("the log of a group's member has the binary format"));
+        }
+        let (log, mut recovery) = Self::start(storage, options, true)?;
+        let member = Member::new(log.shared.clone(), log.committer.clone(), log.mark.clone());
+        member.cut_unfinished_entry().map_err(|failure| OpenError::Storage {
+            what: failure.what,
+            error: io::Error::new(failure.error.kind(), failure.error),
+        })?;
+        recovery.last_lsn = log.appended();
+        recovery.records = log.records_between(recovery.first_lsn.previous(), recovery.last_lsn);
+        Ok((log, member, recovery))
+    }
+
+    fn start(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        has_entries: bool,
+    ) -> Result<(Self, Recovery), OpenError> {
         let began = options.clock.now();
         options.check().map_err(OpenError::Options)?;
         let lock = take_lock(&*storage)?;
-        let mut recovered = recover(&*storage, options.verify)?;
+        let mut recovered = recover(&*storage, options.verify, has_entries)?;
         let (ready, next_spare) = find_spares(&*storage, &recovered.names, &options)?;
         let segment = recovered.continued(&options);
         let end_offset = recovered.end_offset;
         let marked = recovered.marked;
         let (last, next) = (recovered.recovery.last_lsn, recovered.next);
-        let end_file = Arc::new(begin(&*storage, recovered.end_file.take(), last, next)?);
-        let shared = Arc::new(share(storage, options, &recovered, ready)?);
+        let end_file = begin(&*storage, recovered.end_file.take(), last, next)?;
+        let mark = Arc::new(HighWaterMark::new(end_file, next, last));
+        let shared = Arc::new(share(storage, options, &recovered, ready, has_entries)?);
         *shared.table() = recovered.table;
-        let committer = Arc::new(Mutex::new(Committer::new(shared.clone(), segment, end_offset, marked)));
+        let committer = Committer::new(shared.clone(), segment, end_offset, marked, recovered.entry);
+        let committer = Arc::new(Mutex::new(committer));
         let housekeeper = Housekeeper::new(shared.clone(), next_spare);
-        let high_water = HighWater::new(shared.clone(), end_file.clone(), next, last);
-        let (thread_shared, thread_committer) = (shared.clone(), committer.clone());
-        let log =
-            Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), end_file };
-        log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
-        let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
-        log.spawn("tidemark-log-relief", move || commit::run_relief(&thread_shared, &thread_committer))?;
+        let high_water = HighWater::new(shared.clone(), mark.clone());
+        let log = Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), mark };
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         log.spawn("tidemark-log-end", move || high_water.run())?;
-        log.shared.wait_for_first_segment();
         recovered.recovery.elapsed = log.clock().elapsed(began);
         Ok((log, recovered.recovery))
     }
@@ -154,6 +186,7 @@ impl Log {
             (Some(failure), ..) => AppendError::Failed(failure.clone()),
             (None, Some(failure), _) => AppendError::Full(failure.clone()),
             (None, None, Some(stall)) => AppendError::Stalled(stall.clone()),
+            (None, None, None) if state.follows && !state.closing => AppendError::Follows,
             (None, None, None) => AppendError::Closed,
         }
     }
@@ -203,6 +236,14 @@ impl Log {
         Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
+    /// Returns the committed watermark: everything up to this record may be told to anybody. Alone,
+    /// that is what is durable; in a group, what a quorum has, which its leader may know before it
+    /// is durable here.
+    #[inline]
+    pub fn committed(&self) -> Lsn {
+        Lsn(self.shared.committed.load(Ordering::Acquire))
+    }
+
     /// Returns the start of the log: the oldest readable record, or the next one if there is none,
     /// including a gap before it. From here on, only LSNs in gaps have no record.
     pub fn floor(&self) -> Lsn {
@@ -214,19 +255,19 @@ impl Log {
     /// unknown.
     #[inline]
     pub fn is_lost(&self, lsn: Lsn) -> bool {
-        self.shared.gaps.contains(lsn)
+        self.shared.gaps().contains(lsn)
     }
 
     /// Returns the known gaps that end after `lsn`, oldest first. Each is the result of an unclean
-    /// stop.
-    pub fn gaps_behind(&self, lsn: Lsn) -> &[Gap] {
-        self.shared.gaps.behind(lsn)
+    /// stop, or lies before a term of a group.
+    pub fn gaps_behind(&self, lsn: Lsn) -> Vec<Gap> {
+        self.shared.gaps().behind(lsn).to_vec()
     }
 
     /// Returns the number of records after `after` up to and including `last`, without LSNs in
     /// gaps.
     pub fn records_between(&self, after: Lsn, last: Lsn) -> u64 {
-        self.shared.gaps.records_between(after, last)
+        self.shared.gaps().records_between(after, last)
     }
 
     /// Requests that everything up to `lsn` become durable as soon as possible. Does not wait.
@@ -326,7 +367,7 @@ impl Log {
         slot.insert(listener)(self.shared.progress());
     }
 
-    /// Reads from `from` to the current written watermark.
+    /// Reads from `from` to the current written watermark, or to the committed one in a group.
     pub fn replay(&self, from: Lsn) -> Result<Replay, ReplayError> {
         Replay::start(self.shared.clone(), from)
     }
@@ -479,6 +520,7 @@ impl Log {
                     .fail(Failure::new("closing the log", io::Error::other("a thread of the log panicked")));
             }
         }
+        self.shared.lock().closed = true;
         self.shared.wakers.advanced.notify_all();
         let failure = self.shared.lock().failure.clone();
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -494,7 +536,7 @@ impl Log {
         let (last, next) = (self.appended(), self.shared.lock().next);
         if self.durable() == last {
             // Best effort: every record is durable. Without this the next start leaves a gap.
-            let _ = self.end_file.write(LogEnd { closed: true, durable: last, next });
+            let _ = self.mark.close(last, next);
         }
     }
 
@@ -534,146 +576,4 @@ impl fmt::Debug for Log {
             .field("durable", &self.durable())
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError> {
-    storage.lock().map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => OpenError::Locked { path: storage.path("") },
-        _ => OpenError::storage(format!("locking {}", storage.path("")), error),
-    })
-}
-
-/// Opens the spare files of an earlier process, up to the configured number, and removes the rest.
-/// Their content is not trusted.
-fn find_spares(
-    storage: &dyn Storage,
-    names: &[String],
-    options: &Options,
-) -> Result<(VecDeque<Ready>, u64), OpenError> {
-    let mut ready = VecDeque::new();
-    let mut next_spare = 0;
-    for name in names {
-        let Some(number) = parse_spare_name(name) else {
-            continue;
-        };
-        next_spare = next_spare.max(number + 1);
-        let failed = |error| OpenError::storage(format!("opening {}", storage.path(name)), error);
-        let file = storage.open(name).map_err(failed)?;
-        let bytes = file.len().map_err(failed)?;
-        let usable = options.format.codec().preallocates() && bytes >= options.segment_bytes;
-        if usable && ready.len() < options.recycle.max(1) {
-            ready.push_back(Ready { name: name.clone(), file, bytes, recycled: true });
-        } else {
-            storage.remove(name).map_err(failed)?;
-        }
-    }
-    Ok((ready, next_spare))
-}
-
-/// Records durably, before the first record is appended, that the recovered records up to `last`
-/// are durable and that those of this process start at `next`.
-fn begin(storage: &dyn Storage, file: Option<EndFile>, last: Lsn, next: Lsn) -> Result<EndFile, OpenError> {
-    let end = LogEnd { closed: false, durable: last, next };
-    // Sync file names first: an earlier process may have created files without syncing their names.
-    let begun = storage.sync_dir().and_then(|()| match file {
-        Some(file) => file.write(end).map(|()| file),
-        None => EndFile::create(storage, end),
-    });
-    begun.map_err(|error| OpenError::storage(format!("writing {}", end_file::path(storage)), error))
-}
-
-impl Recovered {
-    /// Returns the segment to append to, or `None` if new records use another format.
-    fn continued(&self, options: &Options) -> Option<Arc<Segment>> {
-        self.segment.clone().filter(|segment| segment.format == options.format)
-    }
-}
-
-fn share(
-    storage: Arc<dyn Storage>,
-    options: Options,
-    recovered: &Recovered,
-    ready: VecDeque<Ready>,
-) -> Result<Shared, OpenError> {
-    let last = recovered.recovery.last_lsn;
-    let snapshots = recovered.names.iter().filter_map(|name| Name::parse(name));
-    let released = covered(snapshots, options.retention.keep_snapshots).next().min(last.next());
-    let mut position = None;
-    let mut time_us = 0;
-    if let Some(segment) = recovered.continued(&options) {
-        let bytes = if options.format.codec().preallocates() {
-            let failed = |error| OpenError::storage(format!("measuring {}", segment.name), error);
-            segment.file.len().map_err(failed)?
-        } else {
-            options.segment_bytes
-        };
-        time_us = segment.header.created_us;
-        position = Some(Position {
-            offset: recovered.end_offset,
-            capacity: bytes.saturating_sub(RESERVE_BYTES),
-            salt: segment.header.salt,
-            created_us: segment.header.created_us,
-        });
-    }
-    let state = State {
-        next: recovered.next,
-        time_us,
-        buffer: Buffer::default(),
-        position,
-        // A new log's first segment is made immediately.
-        wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
-        ready,
-        reserve: None,
-        promised_bytes: 0,
-        waiting_for_space: 0,
-        is_room_awaited: false,
-        parked: Parked::Working,
-        is_syncing: false,
-        sync_wanted: Lsn::ZERO,
-        write_wanted: Lsn::ZERO,
-        durability: options.durability,
-        released,
-        sealed: Lsn::ZERO,
-        // Not before the next segment: a caller that recovers from this log may still need all of
-        // it.
-        retention_due: false,
-        retention_failure: None,
-        closing: false,
-        closed: false,
-        failure: None,
-        full: None,
-        relief: Relief::None,
-        stall: None,
-        random: options.seed.map_or_else(Rng::new, |seed| Rng::with_seed(seed ^ recovered.next.0)),
-    };
-    let stopwatch = || Stopwatch::new(&options.clock);
-    let stopwatches = Stopwatches {
-        crowded: stopwatch(),
-        writing: stopwatch(),
-        syncing: stopwatch(),
-        housekeeping: stopwatch(),
-    };
-    let shared = Shared {
-        block_files: Arc::new(BlockFiles::new(Arc::clone(&storage))),
-        storage,
-        codec: options.format.codec(),
-        options,
-        state: Mutex::new(state),
-        wakers: Wakers::default(),
-        appended: AtomicU64::new(last.0),
-        written: AtomicU64::new(last.0),
-        durable: AtomicU64::new(last.0),
-        refusing: AtomicBool::new(false),
-        stalled: AtomicBool::new(false),
-        sizes: Sizes::default(),
-        stopwatches,
-        retaining: AtomicBool::new(false),
-        segments: Mutex::default(),
-        recovered: last,
-        gaps: recovered.gaps.clone(),
-        listener: RwLock::new(None),
-    };
-    // No thread waits yet.
-    let _ = shared.update_crowded(&shared.lock());
-    Ok(shared)
 }

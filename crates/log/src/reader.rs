@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::append::TEXT_FACTOR;
 use crate::checksum;
+use crate::entry::{EntryEnd, EntryMark};
 use crate::format::Step;
 use crate::segment::Segment;
 use crate::storage::read_full;
@@ -51,6 +52,10 @@ pub(crate) struct SegmentReader {
     durable: Lsn,
     /// CRC-32C of everything before `offset`, from the first frame on.
     checksum: u32,
+    /// The newest entry that was opened, in a log that has entries.
+    entry: Option<EntryEnd>,
+    /// The greatest LSN that an entry calls committed.
+    committed: Lsn,
     /// Markers whose records are not proven durable yet, oldest first.
     markers: VecDeque<(Lsn, Verified)>,
     proven: Verified,
@@ -64,6 +69,8 @@ impl SegmentReader {
             expected: segment.header.first_lsn,
             durable: Lsn::ZERO,
             checksum: 0,
+            entry: segment.header.entry,
+            committed: Lsn::ZERO,
             markers: VecDeque::new(),
             proven: Verified { offset: segment.data_offset, checksum: 0 },
             chunk: Vec::new(),
@@ -94,6 +101,17 @@ impl SegmentReader {
     /// The greatest LSN that a marker calls durable.
     pub(crate) fn durable(&self) -> Lsn {
         self.durable
+    }
+
+    /// The entry of the next record or, at its end, the one before it; `None` in a log without
+    /// entries.
+    pub(crate) fn entry(&self) -> Option<EntryEnd> {
+        self.entry
+    }
+
+    /// The greatest LSN that an entry calls committed.
+    pub(crate) fn committed(&self) -> Lsn {
+        self.committed
     }
 
     /// The position of the next frame.
@@ -184,15 +202,20 @@ impl SegmentReader {
         let mut used = 0;
         loop {
             let step = codec.decode(&bytes[used..], salt, raw);
-            let Step::Frame { consumed, lsn, durable } = step else {
+            let Step::Frame { consumed, lsn, marker } = step else {
                 return (used, step);
             };
-            if let Some(durable) = durable {
-                if lsn != self.expected.previous() || durable > lsn {
+            if let Some(marker) = marker {
+                if lsn != self.expected.previous() || marker.durable > lsn {
                     return (used, Step::Invalid("the marker does not fit the records before it"));
                 }
-                let marker = Verified { offset: self.offset + used as u64, checksum: self.checksum };
-                self.note_marker(lsn, durable, marker);
+                let at = Verified { offset: self.offset + used as u64, checksum: self.checksum };
+                if let Some(entry) = marker.entry
+                    && !self.note_entry(entry)
+                {
+                    return (used, Step::Invalid("the entry does not follow the one before it"));
+                }
+                self.note_marker(lsn, marker.durable, at);
             } else {
                 if lsn != self.expected {
                     return (used, Step::Invalid("the record has another LSN"));
@@ -206,6 +229,17 @@ impl SegmentReader {
                 return (used, step);
             }
         }
+    }
+
+    /// Notes an entry that is opened. Returns whether it follows the one before it.
+    fn note_entry(&mut self, opened: EntryMark) -> bool {
+        let before = self.entry.filter(|before| self.last() == before.last && opened.follows(*before));
+        let follows = before.is_some() && opened.last >= self.expected;
+        if follows {
+            self.entry = Some(opened.end());
+            self.committed = self.committed.max(opened.committed);
+        }
+        follows
     }
 
     fn note_marker(&mut self, lsn: Lsn, durable: Lsn, marker: Verified) {

@@ -23,6 +23,7 @@ use tidemark_fault::{Fault, is_planted};
 
 use crate::checksum;
 use crate::end_file::{self, EndFile, LogEnd};
+use crate::entry::{EntryEnd, EntryId};
 use crate::error::{Damage, OpenError, TornTail};
 use crate::format::MARKER_BYTES_MAX;
 use crate::gap::{Gap, Gaps, MARGIN, next_behind};
@@ -67,6 +68,10 @@ pub(crate) struct Recovered {
     pub(crate) end_offset: u64,
     /// Durable LSN in the newest marker.
     pub(crate) marked: Lsn,
+    /// The newest entry of a group's log. If it ends behind the last record, it is not whole.
+    pub(crate) entry: EntryEnd,
+    /// What is known to have been committed in a group.
+    pub(crate) committed: Lsn,
     /// The `END` file, if it exists already.
     pub(crate) end_file: Option<EndFile>,
     pub(crate) names: Vec<String>,
@@ -75,14 +80,26 @@ pub(crate) struct Recovered {
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Verifies the log in `storage`, cuts a torn tail, and determines the LSN of the next record.
-pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered, OpenError> {
+///
+/// A member of a group (`has_entries`) takes the log of a single node as well, and continues it.
+pub(crate) fn recover(
+    storage: &dyn Storage,
+    verify: Verify,
+    has_entries: bool,
+) -> Result<Recovered, OpenError> {
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
     let (end_file, left) = end_file::find(storage, &names)?;
     let snapshot = Name::newest_lsn(&names);
-    let (table, replaced) = load_segments(storage, &names)?;
+    let (mut table, replaced) = load_segments(storage, &names)?;
     for segment in replaced {
-        remove_replaced(storage, &segment)?;
+        let without_records = prefer_records(storage, &mut table, segment)?;
+        remove_replaced(storage, &without_records)?;
+    }
+    let newest = table.newest();
+    let is_grouped = newest.as_ref().map_or(has_entries, |newest| newest.header.entry.is_some());
+    if is_grouped && !has_entries {
+        return Err(OpenError::OfGroup { path: storage.path("") });
     }
     let ends = scan(storage, &table, verify)?;
     let tail = ends.last();
@@ -94,10 +111,12 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         return Err(missing.into());
     }
     let is_new = end_file.is_none() && !names.iter().any(|name| is_of_log(name));
-    let next = if is_new { last.next() } else { next_lsn(left, &table, last, is_torn)? };
+    // The group gives no LSN twice: what this member may have handed out was not committed.
+    let next = if is_new || is_grouped { last.next() } else { next_lsn(left, &table, last, is_torn)? };
     let mut gaps = known_gaps(&table);
     gaps.add(last, next);
-    let is_clean = is_new || left.is_some_and(|left| left.is_closed_at(last) && left.next == next);
+    let is_clean =
+        is_new || is_grouped || left.is_some_and(|left| left.is_closed_at(last) && left.next == next);
     assert!(
         next > last && (is_clean || next.0 - last.0 > MARGIN),
         "a log that was not closed behind record {last} goes on at {next}: within {MARGIN} records, an LSN \
@@ -112,7 +131,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         gap: gaps.behind(last).first().copied().filter(|_| !is_clean),
         ..Recovery::default()
     };
-    let goes_on = tail.filter(|end| end.expected == next);
+    let goes_on = tail.filter(|end| end.expected == next && is_grouped == has_entries);
     if let (Some(end), Some(remainder)) = (tail, &remainder) {
         recovery.torn = settle_tail(storage, end, remainder, goes_on.is_none() && end.has_records())?;
     }
@@ -120,6 +139,8 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         segment: goes_on.map(|end| end.segment.clone()),
         end_offset: goes_on.map_or(0, |end| end.offset),
         marked: goes_on.map_or(Lsn::ZERO, |end| end.durable),
+        entry: tail.and_then(|end| end.entry).unwrap_or(EntryEnd { id: EntryId::default(), last }),
+        committed: ends.iter().map(|end| end.committed).max().unwrap_or_default(),
         next,
         gaps,
         end_file,
@@ -127,6 +148,20 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         recovery,
         table,
     })
+}
+
+/// Of a group's two segments with the same start, puts the one with records in the table. Returns
+/// the other one.
+fn prefer_records(
+    storage: &dyn Storage,
+    table: &mut SegmentTable,
+    segment: Arc<Segment>,
+) -> Result<Arc<Segment>, OpenError> {
+    if segment.header.entry.is_some() && verify_segment(storage, &segment, None)?.has_records() {
+        Ok(table.insert(segment.clone()).unwrap_or(segment))
+    } else {
+        Ok(segment)
+    }
 }
 
 /// Removes a segment without records that has a successor with the same start: a crash came between
@@ -230,6 +265,8 @@ pub(crate) struct SegmentEnd {
     verified: Verified,
     /// Up to where a marker proves the records durable.
     proven: Verified,
+    entry: Option<EntryEnd>,
+    committed: Lsn,
     stop: Stop,
 }
 
@@ -243,6 +280,8 @@ impl SegmentEnd {
             durable: reader.durable(),
             verified: reader.verified(),
             proven: reader.proven(),
+            entry: reader.entry(),
+            committed: reader.committed(),
             stop,
         }
     }

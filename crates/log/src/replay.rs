@@ -32,7 +32,7 @@ pub struct Replay {
 
 impl Replay {
     pub(crate) fn start(shared: Arc<Shared>, from: Lsn) -> Result<Self, ReplayError> {
-        let limit = Lsn(shared.written.load(Ordering::Acquire));
+        let limit = shared.replayable();
         let mut cursor = Cursor::new(shared, from)?;
         let (filled_in, filled) = sync_channel(AHEAD);
         let (empty, empty_out) = sync_channel::<RecordBatch>(AHEAD + 2);
@@ -124,15 +124,16 @@ impl Tail {
         Ok(Self { shared, cursor, batch: RecordBatch::default() })
     }
 
-    /// Returns the next written records, or `None` if there are none yet.
+    /// Returns the next written records, or `None` if there are none yet. Of a group's log, returns
+    /// only what is committed.
     pub fn next_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
-        let limit = Lsn(self.shared.written.load(Ordering::Acquire));
+        let limit = self.shared.replayable();
         Ok(self.cursor.read(&mut self.batch, limit)?.then_some(&self.batch))
     }
 
-    /// Returns the next durable records, or `None` if there are none yet.
-    pub fn next_durable_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
-        let limit = Lsn(self.shared.durable.load(Ordering::Acquire));
+    /// Returns the next committed records, or `None` if there are none yet.
+    pub fn next_committed_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
+        let limit = Lsn(self.shared.committed.load(Ordering::Acquire));
         Ok(self.cursor.read(&mut self.batch, limit)?.then_some(&self.batch))
     }
 
@@ -149,6 +150,8 @@ struct Cursor {
     reader: Option<SegmentReader>,
     /// The last LSN in the reader's segment, once another segment follows it.
     segment_last: Option<Lsn>,
+    /// Number of cuts of the log that the reader knows.
+    cuts: u64,
     next: Lsn,
 }
 
@@ -164,7 +167,8 @@ impl Cursor {
         if from > next {
             return Err(ReplayError::Beyond { wanted: from, end });
         }
-        let mut cursor = Self { shared, reader: None, segment_last: None, next: from };
+        let cuts = shared.cuts.load(Ordering::Acquire);
+        let mut cursor = Self { shared, reader: None, segment_last: None, cuts, next: from };
         let floor = cursor.shared.floor();
         if from < floor {
             return Err(ReplayError::Released { wanted: from, floor });
@@ -186,6 +190,13 @@ impl Cursor {
 
     /// Fills `batch` with the next records up to `limit`; returns false if there are none.
     fn read(&mut self, batch: &mut RecordBatch, limit: Lsn) -> Result<bool, ReplayError> {
+        // What a cut took back is still in its segment, and another segment has the next record. The
+        // limit was read before: if it lies behind the cut, the cut is known here.
+        let cuts = self.shared.cuts.load(Ordering::Acquire);
+        if self.cuts != cuts {
+            self.cuts = cuts;
+            self.reader = None;
+        }
         while self.next <= limit {
             if self.reader.is_none() && !self.enter_segment() {
                 let floor = self.shared.floor();

@@ -64,6 +64,28 @@ impl SegmentTable {
         Some((segment.clone(), end))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Returns the newest segment.
+    pub(crate) fn newest(&self) -> Option<Arc<Segment>> {
+        self.segments.values().next_back().cloned()
+    }
+
+    /// Drops the newest segment.
+    pub(crate) fn pop_last(&mut self) -> Option<Arc<Segment>> {
+        Some(self.segments.pop_last()?.1)
+    }
+
+    /// Returns the newest segment before which the entry `index` had not been opened: its marker, if
+    /// the log has it, is there.
+    pub(crate) fn find_entry(&self, index: u64) -> Option<Arc<Segment>> {
+        let holds =
+            |segment: &&Arc<Segment>| segment.header.entry.is_some_and(|entry| entry.id.index < index);
+        self.segments.values().rev().find(holds).cloned()
+    }
+
     pub(crate) fn pop_first(&mut self) -> Option<Arc<Segment>> {
         Some(self.segments.pop_first()?.1)
     }

@@ -1,11 +1,14 @@
 //! Content of a segment header, in every format.
 
 use crate::Lsn;
+use crate::entry::EntryEnd;
 
 /// Version of the file format in the header of a segment without a gap before it ...
 pub(crate) const VERSION: u32 = 1;
 /// ... and with one: programs that do not support gaps must not take a gap for damage.
 pub(crate) const VERSION_WITH_GAP: u32 = 2;
+/// Version of a segment whose batches are the entries of a group, with or without a gap before it.
+pub(crate) const VERSION_WITH_ENTRIES: u32 = 3;
 /// Size of a binary header: one page, so that records never share a sector with it.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
@@ -24,11 +27,20 @@ pub(crate) struct SegmentHeader {
     pub(crate) created_us: u64,
     /// Whether the space after the records may contain old bytes instead of zeros.
     pub(crate) recycled: bool,
+    /// In the log of a group's member: the newest entry that was opened before this segment. The
+    /// segment's first records belong to it, up to its last one.
+    pub(crate) entry: Option<EntryEnd>,
 }
 
 impl SegmentHeader {
     pub(crate) fn version(&self) -> u32 {
-        if self.follows == self.first_lsn.previous() { VERSION } else { VERSION_WITH_GAP }
+        if self.entry.is_some() {
+            VERSION_WITH_ENTRIES
+        } else if self.follows == self.first_lsn.previous() {
+            VERSION
+        } else {
+            VERSION_WITH_GAP
+        }
     }
 
     /// Returns the first LSN that belongs to this segment, including the gap before it.

@@ -4,7 +4,7 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
@@ -23,6 +23,8 @@ use crate::{Durability, Lsn, Options};
 pub struct Progress {
     /// Everything up to this LSN survives a power failure.
     pub durable: Lsn,
+    /// Everything up to this LSN may be told: see [`Log::committed`](crate::Log::committed).
+    pub committed: Lsn,
     /// Everything up to this LSN survives the end of this process.
     pub written: Lsn,
     /// Whether the log accepts records.
@@ -63,6 +65,11 @@ pub(crate) struct Shared {
     pub(crate) appended: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
+    pub(crate) committed: AtomicU64,
+    /// Whether batches are a group's entries, which only [`Member`](crate::Member) writes.
+    pub(crate) has_entries: bool,
+    /// Counts how often the log's end was taken back: what readers know of segments is void then.
+    pub(crate) cuts: AtomicU64,
     pub(crate) refusing: AtomicBool,
     /// Whether [`State::stall`] is set.
     pub(crate) stalled: AtomicBool,
@@ -73,8 +80,9 @@ pub(crate) struct Shared {
     pub(crate) segments: Mutex<SegmentTable>,
     /// The newest record of earlier processes. The log starts after it while it has no segment.
     pub(crate) recovered: Lsn,
-    /// Known gaps: those of the segments found at the start, and the one that the start made.
-    pub(crate) gaps: Gaps,
+    /// Known gaps: those of the segments found at the start, the one that the start made, and those
+    /// before a group's terms.
+    pub(crate) gaps: RwLock<Gaps>,
     pub(crate) listener: RwLock<Option<Listener>>,
 }
 
@@ -157,6 +165,8 @@ pub(crate) struct State {
     pub(crate) retention_failure: Option<Failure>,
     pub(crate) closing: bool,
     pub(crate) closed: bool,
+    /// Records come from the leader of the group: other appenders are refused.
+    pub(crate) follows: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) full: Option<Failure>,
     pub(crate) relief: Relief,
@@ -204,6 +214,20 @@ impl Shared {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn gaps(&self) -> RwLockReadGuard<'_, Gaps> {
+        self.gaps.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn gaps_mut(&self) -> RwLockWriteGuard<'_, Gaps> {
+        self.gaps.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the newest record that may be replayed: of a group's log, only what is committed.
+    pub(crate) fn replayable(&self) -> Lsn {
+        let watermark = if self.has_entries { &self.committed } else { &self.written };
+        Lsn(watermark.load(Ordering::Acquire))
+    }
+
     /// Returns the batch size that is written without waiting for more.
     pub(crate) fn write_bytes(&self) -> usize {
         WRITE_BYTES.min(self.options.buffer_bytes)
@@ -212,12 +236,16 @@ impl Shared {
     /// Returns the start of the log: nothing before it can be read, and after it only LSNs in gaps
     /// have no record.
     pub(crate) fn floor(&self) -> Lsn {
-        self.table().from().unwrap_or(self.recovered.next())
+        let from = self.table().from();
+        // A group may have taken back even what was recovered.
+        let newest = || Lsn(self.appended.load(Ordering::Acquire)).min(self.recovered);
+        from.unwrap_or_else(|| newest().next())
     }
 
     pub(crate) fn progress(&self) -> Progress {
         Progress {
             durable: Lsn(self.durable.load(Ordering::Acquire)),
+            committed: Lsn(self.committed.load(Ordering::Acquire)),
             written: Lsn(self.written.load(Ordering::Acquire)),
             writable: !self.refusing.load(Ordering::Acquire),
             wants_relief: self.lock().relief == Relief::Wanted,

@@ -170,8 +170,11 @@ impl Shared {
 
     /// Updates whether records are refused.
     pub(crate) fn update_refusing(&self, state: &State) {
-        let refuses =
-            state.failure.is_some() || state.closing || state.full.is_some() || state.stall.is_some();
+        let refuses = state.failure.is_some()
+            || state.closing
+            || state.full.is_some()
+            || state.stall.is_some()
+            || state.follows;
         self.refusing.store(refuses, Ordering::Release);
     }
 }

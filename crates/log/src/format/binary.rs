@@ -1,18 +1,24 @@
 //! The binary format: raw frames after a header block of one page.
 //!
 //! ```text
-//!  0          8          12       13         16           24        28              36          44      4092    4096
-//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+-------+
-//!  | magic    | version  | format | recycled | first lsn  | salt    | created_us    | follows   | zeros | crc   |
-//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+-------+
+//!  0          8          12       13         16           24        28              36          44
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+
+//!  | magic    | version  | format | recycled | first lsn  | salt    | created_us    | follows   |
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+
+//!  44            52           60             68      4092    4096
+//!  +-------------+------------+--------------+-------+-------+
+//!  | entry index | entry term | entry's last | zeros | crc   |
+//!  +-------------+------------+--------------+-------+-------+
 //! ```
 //!
-//! In version 1 the field `follows` is zero, and its value is one less than the first LSN.
+//! In version 1 the field `follows` is zero, and its value is one less than the first LSN. Only
+//! version 3, of a group's member, has the entry.
 
 use super::codec::{Codec, Step};
-use super::raw;
+use super::raw::{self, Marker};
 use crate::checksum;
-use crate::segment_header::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
+use crate::entry::{EntryEnd, EntryId};
+use crate::segment_header::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_ENTRIES, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
 const MAGIC: [u8; 8] = *b"TIDELOG\n";
@@ -30,8 +36,13 @@ impl Codec for Binary {
         block.extend_from_slice(&header.first_lsn.0.to_le_bytes());
         block.extend_from_slice(&header.salt.to_le_bytes());
         block.extend_from_slice(&header.created_us.to_le_bytes());
-        if header.version() == VERSION_WITH_GAP {
+        if header.version() != VERSION {
             block.extend_from_slice(&header.follows.0.to_le_bytes());
+        }
+        if let Some(entry) = header.entry {
+            for word in [entry.id.index, entry.id.term, entry.last.0] {
+                block.extend_from_slice(&word.to_le_bytes());
+            }
         }
         block.resize(CHECKSUM_OFFSET, 0);
         block.extend_from_slice(&crc32c::crc32c(&block).to_le_bytes());
@@ -49,11 +60,16 @@ impl Codec for Binary {
             return Err("the header's checksum does not match");
         }
         let first_lsn = Lsn(u64_at(covered, 16));
-        let follows = match u32_at(covered, 8) {
+        let version = u32_at(covered, 8);
+        let follows = match version {
             VERSION => first_lsn.previous(),
-            VERSION_WITH_GAP => Lsn(u64_at(covered, 36)),
+            VERSION_WITH_GAP | VERSION_WITH_ENTRIES => Lsn(u64_at(covered, 36)),
             _ => return Err("the segment was written by another version of the format"),
         };
+        let entry = (version == VERSION_WITH_ENTRIES).then(|| EntryEnd {
+            id: EntryId { index: u64_at(covered, 44), term: u64_at(covered, 52) },
+            last: Lsn(u64_at(covered, 60)),
+        });
         if follows >= first_lsn {
             return Err("the header names no record before its first");
         }
@@ -66,6 +82,7 @@ impl Codec for Binary {
             salt: u32_at(covered, 24),
             created_us: u64_at(covered, 28),
             recycled: covered.get(13) == Some(&1),
+            entry,
         };
         Ok((header, HEADER_BYTES))
     }
@@ -84,10 +101,9 @@ impl Codec for Binary {
         raw::seal(frame, salt);
     }
 
-    fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
-        assert!(marker.len() == raw::MARKER_BYTES, "a marker of {} bytes", marker.len());
-        marker[raw::OVERHEAD_BYTES..].copy_from_slice(&durable.0.to_le_bytes());
-        raw::seal(marker, salt);
+    fn patch_marker(&self, bytes: &mut [u8], marker: &Marker, salt: u32) {
+        marker.write(&mut bytes[raw::OVERHEAD_BYTES..]);
+        raw::seal(bytes, salt);
     }
 
     fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {
@@ -132,10 +148,10 @@ impl Codec for Binary {
             return Step::Invalid("the frame's length is impossible");
         };
         if record.kind != raw::MARKER {
-            return Step::Frame { consumed, lsn: record.lsn, durable: None };
+            return Step::Frame { consumed, lsn: record.lsn, marker: None };
         }
-        match raw::marker_durable(record.payload) {
-            Some(durable) => Step::Frame { consumed, lsn: record.lsn, durable: Some(durable) },
+        match Marker::parse(record.payload) {
+            Some(marker) => Step::Frame { consumed, lsn: record.lsn, marker: Some(marker) },
             None => Step::Invalid("the marker has an unknown shape"),
         }
     }
@@ -148,13 +164,14 @@ impl Codec for Binary {
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
         // Only frames of a marker's exact size and kind are tried, so hostile payloads cannot make
         // this slow.
-        let length = ((raw::MARKER_BYTES - raw::PREFIX_BYTES) as u32).to_le_bytes();
-        window.windows(raw::MARKER_BYTES).position(|candidate| {
-            candidate.get(4..8) == Some(length.as_slice())
+        let lengths = [raw::MARKER_BYTES, raw::ENTRY_MARKER_BYTES]
+            .map(|bytes| ((bytes - raw::PREFIX_BYTES) as u32).to_le_bytes());
+        window.windows(raw::MARKER_BYTES).enumerate().position(|(at, candidate)| {
+            lengths.iter().any(|length| candidate.get(4..8) == Some(length))
                 && candidate.get(24) == Some(&raw::MARKER)
                 && matches!(
-                    self.decode(candidate, salt, &mut Vec::new()),
-                    Step::Frame { durable: Some(durable), .. } if durable >= lsn
+                    self.decode(&window[at..], salt, &mut Vec::new()),
+                    Step::Frame { marker: Some(marker), .. } if marker.durable >= lsn
                 )
         })
     }

@@ -1,5 +1,6 @@
 //! The interface of all formats.
 
+use super::raw::Marker;
 use crate::Lsn;
 use crate::segment_header::SegmentHeader;
 
@@ -9,8 +10,8 @@ pub(crate) const MARKER_BYTES_MAX: usize = 160;
 /// Result of decoding the front of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A valid frame of `consumed` bytes; `durable` is set if it is a marker.
-    Frame { consumed: usize, lsn: Lsn, durable: Option<Lsn> },
+    /// A valid frame of `consumed` bytes, which may be a marker.
+    Frame { consumed: usize, lsn: Lsn, marker: Option<Marker> },
     /// Nothing was ever written here.
     Unwritten,
     /// At least `needed` bytes are required to decide.
@@ -36,9 +37,9 @@ pub(crate) trait Codec: Sync {
     /// Recomputes the checksum of the one sealed frame in `frame`.
     fn reseal(&self, frame: &mut [u8], salt: u32);
 
-    /// Sets the durable LSN of the one sealed marker in `marker`, without changing its size, and
-    /// reseals it.
-    fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32);
+    /// Sets the content of the one sealed marker in `bytes`, without changing its size, and reseals
+    /// it.
+    fn patch_marker(&self, bytes: &mut [u8], marker: &Marker, salt: u32);
 
     /// Checks that `frames` are whole sealed frames of dense records starting at `first`, without
     /// markers. Returns the LSN after them.

@@ -50,6 +50,7 @@ impl LineStyle for Jsonl {
             salt: salt.parse().ok()?,
             created_us: created_us.parse().ok()?,
             recycled: false,
+            entry: None,
         })
     }
 

@@ -2,7 +2,7 @@
 //! front.
 
 use super::codec::{Codec, MARKER_BYTES_MAX, Step};
-use super::raw;
+use super::raw::{self, Marker};
 use crate::checksum;
 use crate::segment_header::{SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
@@ -76,7 +76,8 @@ impl<S: LineStyle> Lines<S> {
         };
         let consumed = line.len() + 1;
         if let Some((lsn, durable)) = S::parse_marker(body) {
-            return Step::Frame { consumed, lsn, durable: Some(durable) };
+            let marker = Some(Marker { durable, entry: None });
+            return Step::Frame { consumed, lsn, marker };
         }
         let start = raw.len();
         if S::parse_record(body, raw).is_none() {
@@ -86,7 +87,7 @@ impl<S: LineStyle> Lines<S> {
         raw::finish(raw, start);
         match raw.get(start..).and_then(raw::split) {
             Some((record, _)) if record.kind != raw::MARKER => {
-                Step::Frame { consumed, lsn: record.lsn, durable: None }
+                Step::Frame { consumed, lsn: record.lsn, marker: None }
             }
             _ => Step::Invalid("the line does not spell a record"),
         }
@@ -98,9 +99,9 @@ impl<S: LineStyle> Lines<S> {
         Self::open_line(out);
         S::write_head(out, record);
         if record.kind == raw::MARKER {
-            let durable = raw::marker_durable(record.payload).expect("a marker has an LSN for a payload");
+            let marker = Marker::parse(record.payload).expect("a marker has an LSN for a payload");
             S::write_durable_label(out);
-            out.extend_from_slice(durable_digits(durable).as_bytes());
+            out.extend_from_slice(durable_digits(marker.durable).as_bytes());
         } else {
             S::write_payload(out, record.payload);
         }
@@ -148,10 +149,11 @@ impl<S: LineStyle> Codec for Lines<S> {
         Self::seal_line(frame, salt);
     }
 
-    fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
-        let end = marker.len() - (S::CLOSING.len() + 1);
-        marker[end - DURABLE_DIGITS..end].copy_from_slice(durable_digits(durable).as_bytes());
-        Self::seal_line(marker, salt);
+    fn patch_marker(&self, bytes: &mut [u8], marker: &Marker, salt: u32) {
+        assert!(marker.entry.is_none(), "a group's log has no lines");
+        let end = bytes.len() - (S::CLOSING.len() + 1);
+        bytes[end - DURABLE_DIGITS..end].copy_from_slice(durable_digits(marker.durable).as_bytes());
+        Self::seal_line(bytes, salt);
     }
 
     fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {

@@ -10,6 +10,8 @@ mod text;
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) use raw::Marker;
+
 pub(crate) use codec::{Codec, MARKER_BYTES_MAX, Step};
 
 /// Encoding of records on disk. Every format stores LSN and checksum with each record.

@@ -9,6 +9,7 @@
 //!                    |<------------------------ len bytes ---------------------------->|
 //! ```
 
+use crate::entry::{EntryId, EntryMark};
 use crate::{Lsn, Record, checksum};
 
 /// Bytes before the part that `len` counts.
@@ -22,6 +23,10 @@ pub(crate) const MARKER: u8 = 0;
 /// Size of a marker's payload: the LSN up to which everything was durable when it was written.
 pub(crate) const MARKER_PAYLOAD_BYTES: usize = 8;
 pub(crate) const MARKER_BYTES: usize = OVERHEAD_BYTES + MARKER_PAYLOAD_BYTES;
+/// Size of the payload of a marker that opens an entry: also the entry's index, term and last
+/// record, and what the group had committed.
+pub(crate) const ENTRY_MARKER_PAYLOAD_BYTES: usize = MARKER_PAYLOAD_BYTES + 32;
+pub(crate) const ENTRY_MARKER_BYTES: usize = OVERHEAD_BYTES + ENTRY_MARKER_PAYLOAD_BYTES;
 
 const _: () = assert!(OVERHEAD_BYTES == 25);
 
@@ -85,6 +90,41 @@ pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((Record { lsn, time_us: u64::from_le_bytes(*time_us), kind: kind[0], payload }, rest))
 }
 
-pub(crate) fn marker_durable(payload: &[u8]) -> Option<Lsn> {
-    Some(Lsn(u64::from_le_bytes(payload.try_into().ok()?)))
+/// Content of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marker {
+    /// Everything up to this record was durable when the marker was written.
+    pub(crate) durable: Lsn,
+    /// The entry that it opens, in the log of a group's member.
+    pub(crate) entry: Option<EntryMark>,
+}
+
+impl Marker {
+    /// Parses a marker's payload.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        let (words, rest) = payload.as_chunks::<8>();
+        let word = |index: usize| words.get(index).copied().map(u64::from_le_bytes);
+        let durable = Lsn(word(0)?);
+        let entry = match payload.len() {
+            MARKER_PAYLOAD_BYTES => None,
+            ENTRY_MARKER_PAYLOAD_BYTES => Some(EntryMark {
+                id: EntryId { index: word(1)?, term: word(2)? },
+                last: Lsn(word(3)?),
+                committed: Lsn(word(4)?),
+            }),
+            _ => return None,
+        };
+        rest.is_empty().then_some(Self { durable, entry })
+    }
+
+    /// Writes the payload over `payload`, which must have its size.
+    pub(crate) fn write(&self, payload: &mut [u8]) {
+        let entry = self.entry.map(|entry| [entry.id.index, entry.id.term, entry.last.0, entry.committed.0]);
+        let words = std::iter::once(self.durable.0).chain(entry.into_iter().flatten());
+        let bytes = words.clone().count() * 8;
+        assert!(payload.len() == bytes, "a marker of {bytes} bytes is written over {}", payload.len());
+        for (field, word) in payload.chunks_exact_mut(8).zip(words) {
+            field.copy_from_slice(&word.to_le_bytes());
+        }
+    }
 }

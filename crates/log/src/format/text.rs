@@ -48,6 +48,7 @@ impl LineStyle for Text {
             salt: salt.parse().ok()?,
             created_us: created_us.parse().ok()?,
             recycled: false,
+            entry: None,
         })
     }
 

@@ -77,6 +77,7 @@ impl Exporter {
                     salt: EXPORT_SALT,
                     created_us,
                     recycled: false,
+                    entry: None,
                 };
                 self.buffer.extend_from_slice(&codec.encode_header(&header));
             }

@@ -25,7 +25,8 @@ use super::salvaged_header::Headers;
 use crate::buffer::Buffer;
 use crate::end_file::{EndFile, LogEnd};
 use crate::error::{Failure, MissingTail};
-use crate::log::take_lock;
+use crate::format::Marker;
+use crate::opening::take_lock;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segment;
 use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name, segment_name};
@@ -310,7 +311,7 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Re
     // If no record precedes it in the segment, it has the LSN before the first.
     let before = last.max(segment.header.first_lsn.previous());
     marker.open_with_marker(segment.codec(), before, segment.header.created_us, segment.header.salt);
-    marker.patch_marker(segment.codec(), last);
+    marker.patch_marker(segment.codec(), &Marker { durable: last, entry: None });
     if !segment.codec().preallocates() || offset + marker.bytes.len() as u64 <= size {
         write_all(&*file, &marker.bytes, offset)?;
     }

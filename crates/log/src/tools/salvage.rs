@@ -79,7 +79,7 @@ fn header_before(codec: &dyn Codec, bytes: &[u8], first: Lsn, follows: Lsn) -> O
         let frames = bytes.get(offset..)?;
         let salt = codec.salt_of(frames)?;
         let mut spelled = Vec::new();
-        let Step::Frame { lsn, durable: None, consumed } = codec.decode(frames, salt, &mut spelled) else {
+        let Step::Frame { lsn, marker: None, consumed } = codec.decode(frames, salt, &mut spelled) else {
             return None;
         };
         let Step::Frame { .. } = codec.decode(&frames[consumed..], salt, &mut Vec::new()) else {
@@ -89,7 +89,8 @@ fn header_before(codec: &dyn Codec, bytes: &[u8], first: Lsn, follows: Lsn) -> O
         let created_us = raw::split(frame).filter(|_| lsn == first)?.0.time_us;
         // Whether the file was recycled is unknown. If it was not, an unfinished write may pass for
         // old bytes; both are cut.
-        let header = SegmentHeader { first_lsn: first, follows, salt, created_us, recycled: is_binary };
+        let header =
+            SegmentHeader { first_lsn: first, follows, salt, created_us, recycled: is_binary, entry: None };
         (codec.encode_header(&header).len() == offset).then_some(header)
     })
 }

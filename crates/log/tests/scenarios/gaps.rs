@@ -141,10 +141,10 @@ fn a_tail_waits_in_a_gap_for_the_first_record_behind_it() {
     assert!(matches!(log.tail(Lsn(2 * STRIDE + 1)), Err(ReplayError::Beyond { .. })));
     let first = tails[0].next_batch().expect("reads").map(RecordBatch::last_lsn);
     assert_eq!(first, Some(Lsn(STRIDE)));
-    assert!(tails.iter_mut().all(|tail| tail.next_durable_batch().expect("reads").is_none()));
+    assert!(tails.iter_mut().all(|tail| tail.next_committed_batch().expect("reads").is_none()));
     append_durably(&log, b"behind the gap");
     for tail in &mut tails {
-        let batch = tail.next_durable_batch().expect("reads").expect("has records");
+        let batch = tail.next_committed_batch().expect("reads").expect("has records");
         assert_eq!((batch.first_lsn(), batch.len()), (Lsn(2 * STRIDE), 1));
     }
 }

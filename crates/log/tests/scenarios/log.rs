@@ -318,7 +318,7 @@ fn a_tail_follows_the_log_across_segments() {
         let lsn = append(&log, &[number as u8; 200]);
         if number % 7 == 0 {
             log.wait_durable(lsn).expect("syncs");
-            while let Some(batch) = tail.next_durable_batch().expect("reads") {
+            while let Some(batch) = tail.next_committed_batch().expect("reads") {
                 seen.extend(batch.iter().map(|record| record.lsn.0));
             }
             assert_eq!(seen.last(), Some(&lsn.0));

@@ -7,6 +7,7 @@ mod formats;
 mod gaps;
 mod hanging;
 mod log;
+mod member;
 mod missing;
 mod recovery;
 mod repair;

@@ -14,6 +14,8 @@
 //! does not increase what a process crash loses. With `always` no reply is sent before its sync, so
 //! the next batch can wait. An idle log sleeps without a timer.
 
+mod successor;
+
 use std::io;
 use std::mem;
 use std::ops::Range;
@@ -23,9 +25,11 @@ use std::time::{Duration, Instant};
 
 use tidemark_fault::{Fault, is_planted};
 
-use crate::buffer::{Buffer, Cut};
+use crate::buffer::Buffer;
+use crate::entry::{EntryEnd, EntryMark};
 use crate::error::Failure;
-use crate::segment::{Segment, segment_name};
+use crate::format::Marker;
+use crate::segment::Segment;
 use crate::shared::{Parked, Shared, State, WRITE_BYTES, wait};
 use crate::storage::write_all;
 use crate::{Durability, Lsn};
@@ -44,17 +48,23 @@ const GATHER_FROM: Duration = Duration::from_micros(400);
 const GATHER_DIVISOR: u32 = 4;
 
 pub(crate) struct Committer {
-    shared: Arc<Shared>,
-    segment: Option<Arc<Segment>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) segment: Option<Arc<Segment>>,
     /// Offset of the next write in `segment`.
-    offset: u64,
+    pub(crate) offset: u64,
+    /// Behind `offset` the segment has records that a group has taken back.
+    pub(crate) is_cut: bool,
     /// Expected `offset` once `buffer` is written; `None` before the first segment.
     end: Option<u64>,
-    buffer: Buffer,
-    written: Lsn,
-    durable: Lsn,
+    pub(crate) buffer: Buffer,
+    /// The entry that `buffer` holds, while it is written; `None` in a log without entries.
+    pub(crate) opening: Option<EntryMark>,
+    /// The newest entry that was written.
+    pub(crate) entry: EntryEnd,
+    pub(crate) written: Lsn,
+    pub(crate) durable: Lsn,
     /// Durable LSN in the newest marker on disk.
-    marked: Lsn,
+    pub(crate) marked: Lsn,
     /// Latest time to write the buffered records.
     write_at: Option<Instant>,
     /// Latest time to sync the written records.
@@ -221,14 +231,23 @@ enum Action {
 }
 
 impl Committer {
-    pub(crate) fn new(shared: Arc<Shared>, segment: Option<Arc<Segment>>, offset: u64, marked: Lsn) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        segment: Option<Arc<Segment>>,
+        offset: u64,
+        marked: Lsn,
+        entry: EntryEnd,
+    ) -> Self {
         let durable = Lsn(shared.durable.load(Ordering::Acquire));
         Self {
             shared,
             segment,
             offset,
+            is_cut: false,
             end: None,
             buffer: Buffer::default(),
+            opening: None,
+            entry,
             written: durable,
             durable,
             marked,
@@ -248,16 +267,21 @@ impl Committer {
 
     fn may_commit_here(&self, state: &State) -> bool {
         // An idle thread would not see the new deadlines; a timed one wakes up soon and does.
-        let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
+        let will_look = self.commits_itself(state) && state.parked != Parked::Idle;
         let is_quick = self.last_sync < GATHER_FROM && self.has_little_to_do(state);
         will_look && is_quick && !state.is_syncing && state.buffer.has_records()
+    }
+
+    /// Returns whether threads of the log and its callers commit, and not a group.
+    fn commits_itself(&self, state: &State) -> bool {
+        state.failure.is_none() && !state.closing && !self.shared.has_entries
     }
 
     fn write_here(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut state = shared.lock();
         // An idle thread would not see the sync deadline; a timed one wakes up soon and does.
-        let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
+        let will_look = self.commits_itself(&state) && state.parked != Parked::Idle;
         let is_handing_over = state.durability != Durability::Always && state.buffer.cuts.is_empty();
         if !(will_look && is_handing_over && state.buffer.has_records()) {
             return false;
@@ -278,7 +302,7 @@ impl Committer {
             && state.buffer.sealed < self.shared.write_bytes()
     }
 
-    fn take_batch(&mut self, state: &mut State) {
+    pub(crate) fn take_batch(&mut self, state: &mut State) {
         let left = self.buffer.bytes.len();
         assert!(left == 0, "the committer takes a batch while {left} bytes of the last one are unwritten");
         mem::swap(&mut self.buffer, &mut state.buffer);
@@ -410,7 +434,7 @@ impl Committer {
     }
 
     /// Writes the batch, so that it survives the end of the process.
-    fn hand_over(&mut self) -> Result<(), Failure> {
+    pub(crate) fn hand_over(&mut self) -> Result<(), Failure> {
         if mem::take(&mut self.has_made_room) {
             self.shared.announce();
         }
@@ -447,15 +471,22 @@ impl Committer {
 
     /// Writes the batch and carries out its cuts between segments.
     fn write(&mut self, buffer: &mut Buffer) -> Result<(), Failure> {
+        assert!(
+            self.opening.is_some() == self.shared.has_entries,
+            "a batch is written with the entry {:?}",
+            self.opening
+        );
         if buffer.marker_bytes > 0 {
-            buffer.patch_marker(self.shared.codec, self.durable);
+            buffer.patch_marker(self.shared.codec, &Marker { durable: self.durable, entry: self.opening });
             self.marked = self.durable;
         }
         let mut next = buffer.first;
         let mut from = 0;
         for cut in mem::take(&mut buffer.cuts) {
             let end = cut.at - usize::from(is_planted(Fault::Cut) && cut.at > from);
-            next = self.write_part(buffer, from..end, next)?;
+            if end > from {
+                next = self.write_part(buffer, from..end, next)?;
+            }
             from = cut.at;
             // The successor's existence proves that this segment was durable to its end.
             self.shared.stopwatches.writing.start();
@@ -476,6 +507,9 @@ impl Committer {
             assert!(offset == end, "the log was written up to offset {offset}, and appended up to {end}");
         }
         self.advance_written(buffer);
+        if let Some(opened) = self.opening.take() {
+            self.entry = opened.end();
+        }
         buffer.clear();
         Ok(())
     }
@@ -486,7 +520,7 @@ impl Committer {
             return;
         }
         let (first, last, written) = (buffer.first, buffer.last, self.written);
-        let between = self.shared.gaps.records_between(written, first.previous());
+        let between = self.shared.gaps().records_between(written, first.previous());
         assert!(
             written < first && between == 0,
             "the log was written up to record {written}, and the next batch has the records {first} to {last}"
@@ -551,7 +585,7 @@ impl Committer {
         self.note_synced(task, synced)
     }
 
-    fn note_synced(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn note_synced(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
         synced?;
         let SyncTask { began, written, .. } = task;
         let took = self.shared.options.clock.elapsed(began);
@@ -561,7 +595,7 @@ impl Committer {
         }
         self.gathering = None;
         if written > self.durable {
-            let released = self.shared.gaps.records_between(self.durable, written);
+            let released = self.shared.gaps().records_between(self.durable, written);
             self.advance_durable(written);
             if took >= GATHER_FROM {
                 let waiting = self.shared.lock().next.previous().0.saturating_sub(self.durable.0);
@@ -582,6 +616,9 @@ impl Committer {
         );
         self.durable = to;
         self.shared.durable.store(to.0, Ordering::Release);
+        if !self.shared.has_entries {
+            self.shared.committed.store(to.0, Ordering::Release);
+        }
     }
 
     fn sync_file(&self) -> Result<(), Failure> {
@@ -593,41 +630,7 @@ impl Committer {
         }
     }
 
-    /// Makes a prepared file the log's last segment, durably, before any record is written to it.
-    fn activate(&mut self, cut: Cut) -> Result<(), Failure> {
-        let Cut { ready, header, .. } = cut;
-        let storage = &self.shared.storage;
-        let name = segment_name(header.first_lsn);
-        let block = self.shared.codec.encode_header(&header);
-        write_all(&*ready.file, &block, 0)
-            .and_then(|()| ready.file.sync_data())
-            .and_then(|()| storage.rename(&ready.name, &name))
-            .and_then(|()| storage.sync_dir())
-            .map_err(|error| Failure::new(format!("starting {}", storage.path(&name)), error))?;
-        let segment = Arc::new(Segment {
-            name,
-            header,
-            format: self.shared.options.format,
-            data_offset: block.len() as u64,
-            file: ready.file,
-        });
-        self.offset = segment.data_offset;
-        let replaced = self.shared.table().insert(segment.clone());
-        if let Some(empty) = replaced {
-            // Best effort: a leftover is removed at the next open.
-            let _ = storage.remove(&empty.name);
-        }
-        self.segment = Some(segment);
-        let mut state = self.shared.lock();
-        state.retention_due = true;
-        state.sealed = header.follows;
-        drop(state);
-        self.shared.wakers.housekeeping.notify_one();
-        self.shared.wakers.advanced.notify_all();
-        Ok(())
-    }
-
-    fn failure(&self, what: &str, segment: &Segment, error: io::Error) -> Failure {
+    pub(crate) fn failure(&self, what: &str, segment: &Segment, error: io::Error) -> Failure {
         Failure::new(format!("{what} {}", self.shared.storage.path(&segment.name)), error)
     }
 }
@@ -645,7 +648,7 @@ impl Drop for FailsByPanic<'_> {
 }
 
 /// A sync of what is written when it begins.
-struct SyncTask {
+pub(crate) struct SyncTask {
     segment: Option<Arc<Segment>>,
     began: Instant,
     /// Durable watermark once the sync has succeeded.
@@ -653,11 +656,11 @@ struct SyncTask {
 }
 
 impl SyncTask {
-    fn of(committer: &Committer) -> Self {
+    pub(crate) fn of(committer: &Committer) -> Self {
         Self { segment: committer.segment.clone(), began: committer.now(), written: committer.written }
     }
 
-    fn run(&self, shared: &Shared) -> Result<(), Failure> {
+    pub(crate) fn run(&self, shared: &Shared) -> Result<(), Failure> {
         let Some(segment) = &self.segment else { return Ok(()) };
         shared.stopwatches.syncing.start();
         let synced = segment.file.sync_data();

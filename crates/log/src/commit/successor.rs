@@ -1,0 +1,73 @@
+//! Beginning a segment: what makes a prepared file the log's last segment.
+
+use std::sync::Arc;
+
+use crate::buffer::Cut;
+use crate::error::Failure;
+use crate::segment::{Segment, segment_name};
+use crate::shared::WRITE_BYTES;
+use crate::storage::write_all;
+
+use super::Committer;
+
+impl Committer {
+    /// Makes a prepared file the log's last segment, durably, before any record is written to it.
+    pub(crate) fn activate(&mut self, cut: Cut) -> Result<(), Failure> {
+        let Cut { at, ready, mut header } = cut;
+        if let (Some(entry), Some(opening)) = (&mut header.entry, self.opening) {
+            *entry = if at == 0 { self.entry } else { opening.end() };
+        }
+        let storage = &self.shared.storage;
+        let name = segment_name(header.first_lsn);
+        let block = self.shared.codec.encode_header(&header);
+        write_all(&*ready.file, &block, 0)
+            .and_then(|()| ready.file.sync_data())
+            .and_then(|()| storage.rename(&ready.name, &name))
+            .and_then(|()| storage.sync_dir())
+            .map_err(|error| Failure::new(format!("starting {}", storage.path(&name)), error))?;
+        let segment = Arc::new(Segment {
+            name,
+            header,
+            format: self.shared.options.format,
+            data_offset: block.len() as u64,
+            file: ready.file,
+        });
+        self.shorten()?;
+        self.is_cut = false;
+        self.offset = segment.data_offset;
+        let replaced = self.shared.table().insert(segment.clone());
+        // With the same first record it has the same name, and is replaced already.
+        if let Some(empty) = replaced.filter(|empty| empty.name != segment.name) {
+            let removed = storage.remove(&empty.name).and_then(|()| storage.sync_dir());
+            if self.shared.has_entries {
+                // Of two segments that begin behind the same record, only one may have records: the
+                // group may have cut those of this one.
+                let what = || format!("removing {}", storage.path(&empty.name));
+                removed.map_err(|error| Failure::new(what(), error))?;
+            }
+            // Otherwise best effort: a leftover is removed at the next open.
+        }
+        self.segment = Some(segment);
+        let mut state = self.shared.lock();
+        state.retention_due = true;
+        state.sealed = header.follows;
+        drop(state);
+        self.shared.wakers.housekeeping.notify_one();
+        self.shared.wakers.advanced.notify_all();
+        Ok(())
+    }
+
+    /// Shortens the last segment, which gets a successor, to its records. Removes what a group has
+    /// taken back: without the successor it would be read again. Frees the space that a term left
+    /// unused: otherwise many terms could fill the disk.
+    fn shorten(&self) -> Result<(), Failure> {
+        let Some(segment) = self.segment.as_ref().filter(|_| self.shared.has_entries) else { return Ok(()) };
+        let failed = |error| self.failure("shortening", segment, error);
+        if self.is_cut {
+            segment.file.set_len(self.offset).and_then(|()| segment.file.sync_data()).map_err(failed)?;
+        } else if segment.file.len().map_err(failed)? > self.offset + WRITE_BYTES as u64 {
+            segment.file.set_len(self.offset).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
