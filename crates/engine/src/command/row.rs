@@ -1,10 +1,11 @@
 //! Rows of the command table.
 
+use super::flags::DENYOOM;
 use super::group::Group;
 use super::key_spec::KeySpec;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::Object;
+use crate::value::{LabelFilter, Object};
 use crate::watch::part::{Part, PartOf};
 
 /// Executes a command on keys whose shards are locked. `args[0]` is the command's name; the arity
@@ -91,6 +92,9 @@ pub(crate) type KeyUsesOf = fn(&[&[u8]]) -> &'static [&'static str];
 /// Returns how many elements a command visits in the value of its key, for given arguments.
 pub(crate) type EffortOf = fn(&Object, &[&[u8]]) -> usize;
 
+/// Returns the labels of the series that a command reads, for given arguments; `None` if they are none.
+pub(crate) type SelectionOf = fn(&[&[u8]]) -> Option<LabelFilter>;
+
 /// A row of the command table.
 pub struct Command {
     /// Number in the log; unique and permanent.
@@ -121,6 +125,8 @@ pub struct Command {
     pub(crate) serve: Option<Serve>,
     /// Part of its key's value that it reads, if it reads one key.
     pub(crate) part: PartOf,
+    /// Returns the labels of the series that it reads, if it reads the series that have some.
+    pub(crate) selection: Option<SelectionOf>,
     /// Use of its first key and, if different, of all others, in the terms of Redis's key
     /// specifications: see [`crate::command::key_uses_of`]. For `SORT`: of keys that its arguments
     /// do not name, and of the destination.
@@ -174,6 +180,7 @@ impl Command {
             subcommands: &[],
             serve: None,
             part: |_| Part::Everything,
+            selection: None,
             key_uses: &[],
             key_uses_of: None,
             misses: Misses::OfReads,
@@ -204,6 +211,19 @@ impl Command {
         self
     }
 
+    /// Whether it may bring a series to one of its keys that had none, or other labels.
+    pub(crate) fn may_bring_series(&self) -> bool {
+        match self.group {
+            Group::Series => self.is(DENYOOM),
+            group if group.value_type().is_some() => false,
+            _ => {
+                self.key_uses.is_empty()
+                    || self.reach == WriteReach::OtherDatabase
+                    || self.key_uses.iter().any(|key_use| key_use.starts_with("OW"))
+            }
+        }
+    }
+
     /// Adds subcommands.
     #[must_use]
     pub const fn with(mut self, subcommands: &'static [Self]) -> Self {
@@ -223,6 +243,14 @@ impl Command {
     #[must_use]
     pub(crate) const fn looking_at(mut self, part: PartOf) -> Self {
         self.part = part;
+        self
+    }
+
+    /// Declares that a read reads nothing but the series with some labels, which `selection` returns. A
+    /// watched read is evaluated only after changes of those.
+    #[must_use]
+    pub(crate) const fn selecting(mut self, selection: SelectionOf) -> Self {
+        self.selection = Some(selection);
         self
     }
 

@@ -17,7 +17,8 @@
 //! a closed set stays closed while it is held.
 //!
 //! A writing command follows everything, a reading one only the links by which values read keys. A
-//! watched read of every key makes every change lock all shards.
+//! watched read of every key makes every change lock all shards. One of the series with some labels does so
+//! only for changes of these series, and for commands that may bring such a series.
 //!
 //! A shard without waiting moves, such watched reads and links costs three comparisons.
 
@@ -25,7 +26,7 @@ use crate::command::{KeySpec, WriteReach, flags};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::execute::call::Call;
-use crate::keyspace::Shard;
+use crate::keyspace::{Shard, hash};
 use crate::value::links::LinkUse;
 use std::collections::{BTreeSet, HashSet};
 
@@ -53,9 +54,14 @@ impl Engine {
         };
         let locked = if call.command.is(flags::WRITE) {
             let is_open = |shard: &Shard| shard.reaches_further() || has_links(shard);
-            if locked.any(is_open) { self.close(locked, Access::Write, &keys) } else { locked }
+            let brings = |locked: &Locked<'_>| self.may_bring_selected(locked, call);
+            if locked.any(is_open) || self.concerns_selections(&locked, &keys, &brings) {
+                self.close(locked, Access::Write, &keys, &brings)
+            } else {
+                locked
+            }
         } else if call.command.group.follows_links() && locked.any(has_links) {
-            self.close(locked, Access::Read, &keys)
+            self.close(locked, Access::Read, &keys, &|_| false)
         } else {
             locked
         };
@@ -91,16 +97,50 @@ impl Engine {
         Locked::Many(indices.into_iter().map(|index| (index, self.keyspace().lock(index))).collect())
     }
 
-    /// Adds the locks that access to `keys`, in any database, may need.
+    /// Whether a command may bring a series that watched reads select by its labels, to one of its keys.
+    pub(crate) fn may_bring_selected(&self, locked: &Locked<'_>, call: &Call<'_>) -> bool {
+        let command = call.command;
+        // A series that is there keeps its labels when it gets points.
+        let keeps_labels = |shard: &Shard, key: &[u8]| {
+            let entry = shard.database(usize::from(call.db)).get(hash(key), key);
+            command.is(flags::COLUMNS) && entry.is_some_and(|entry| entry.deadline().is_none())
+        };
+        let may_bring = |key: &[u8]| {
+            let shard = locked.shard(self.keyspace().shard_of(key));
+            shard.is_none_or(|shard| shard.index().selects() && !keeps_labels(shard, key))
+        };
+        command.may_bring_series() && command.keys.keys(call.args).any(may_bring)
+    }
+
+    /// Whether changes of `keys` may concern watched reads that select series by their labels, and so need
+    /// all locks. `brings` tells whether a series may come that they select.
+    fn concerns_selections<'a, I: Iterator<Item = &'a [u8]>>(
+        &self,
+        locked: &Locked<'_>,
+        keys: &impl Fn() -> I,
+        brings: &dyn Fn(&Locked<'_>) -> bool,
+    ) -> bool {
+        let is_selected = |key: &[u8]| {
+            let shard = locked.shard(self.keyspace().shard_of(key));
+            shard.is_some_and(|shard| shard.index().is_selected(key))
+        };
+        locked.any(|shard| shard.index().selects()) && (keys().any(is_selected) || brings(locked))
+    }
+
+    /// Adds the locks that access to `keys`, in any database, may need. `brings` tells whether it may bring
+    /// a series that watched reads select: see [`Engine::may_bring_selected`].
     pub(crate) fn lock_reachable<'e, 'a, I: Iterator<Item = &'a [u8]>>(
         &'e self,
         locked: Locked<'e>,
         access: Access,
         keys: impl Fn() -> I,
+        brings: impl Fn(&Locked<'_>) -> bool,
     ) -> Locked<'e> {
         let reaches =
             |shard: &Shard| (access == Access::Write && shard.reaches_further()) || shard.has_links();
-        if locked.any(reaches) { self.close(locked, access, &keys) } else { locked }
+        let is_open = locked.any(reaches)
+            || (access == Access::Write && self.concerns_selections(&locked, &keys, &brings));
+        if is_open { self.close(locked, access, &keys, &brings) } else { locked }
     }
 
     #[cold]
@@ -109,9 +149,14 @@ impl Engine {
         mut locked: Locked<'e>,
         access: Access,
         keys: &impl Fn() -> I,
+        brings: &dyn Fn(&Locked<'_>) -> bool,
     ) -> Locked<'e> {
         loop {
-            if access == Access::Write && locked.any(|shard| shard.index().reads_everything()) {
+            let needs_all = |locked: &Locked<'_>| {
+                locked.any(|shard| shard.index().reads_everything())
+                    || self.concerns_selections(locked, keys, brings)
+            };
+            if access == Access::Write && needs_all(&locked) {
                 drop(locked);
                 return Locked::All(self.keyspace().lock_all());
             }
@@ -154,6 +199,9 @@ impl Engine {
                 (Access::Read, LinkUse::Writes | LinkUse::Shows) => {}
             });
             if *access == Access::Write {
+                if shard.index().selects() && shard.index().is_selected(key) {
+                    return (0..self.keyspace().shard_count()).collect();
+                }
                 moved_to.extend(shard.waiting().destinations(key));
                 shard.index().for_each_read_beside(key, |read| open.push((Access::Read, read.into())));
             }
@@ -173,5 +221,70 @@ impl Engine {
             }
         }
         reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+    use crate::watch::{Filter, Read};
+    use crate::wire::reply::{Protocol, Reply};
+    use std::sync::Arc;
+    use tidemark_log::{Log, MemoryStorage, Options};
+
+    fn words(line: &str) -> Vec<&[u8]> {
+        line.split(' ').map(str::as_bytes).collect()
+    }
+
+    #[test]
+    fn only_what_may_concern_series_with_watched_labels_takes_all_locks() {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 8, 42);
+        let run = |line: &str| {
+            let args = words(line);
+            let call =
+                Call { command: command::resolve(&args).expect("a command"), args: &args, db: 0, now_us: 1 };
+            let mut reply = Reply::new(Protocol::Resp3);
+            engine.execute(&call, &mut reply);
+            assert_ne!(reply.bytes().first(), Some(&b'-'), "{line}");
+        };
+        for line in [
+            "TS.CREATE hall LABELS room hall",
+            "TS.CREATE attic LABELS room attic",
+            "TS.CREATE source LABELS room attic",
+            "TS.CREATERULE source hall AGGREGATION max 10",
+            "SET text 1",
+        ] {
+            run(line);
+        }
+        let read = Read::new(0, Protocol::Resp3, &words("TS.MRANGE - + FILTER room=hall"), Filter::default());
+        engine.subscribe(read.expect("a read"), 0, 1).expect("it can be watched");
+        for (line, expected) in [
+            ("SET text 2", false),
+            ("SET new 2", false),
+            ("HSET new f 2", false),
+            ("DEL text attic", false),
+            ("EXPIRE attic 100", false),
+            ("TS.ADD attic 1 1", false),
+            ("TS.MADD attic 1 1 attic 2 2", false),
+            ("TS.DEL attic 1 2", false),
+            ("TS.MRANGE - + FILTER room=hall", true),
+            ("SET hall 2", true),
+            ("DEL text hall", true),
+            ("TS.ADD hall 1 1", true),
+            ("TS.ADD source 1 1", true),
+            ("TS.ADD new 1 1", true),
+            ("TS.MADD attic 1 1 new 2 2", true),
+            ("TS.ALTER attic LABELS room hall", true),
+            ("RENAME attic other", true),
+            ("COPY attic other", true),
+            ("MOVE attic 3", true),
+        ] {
+            let args = words(line);
+            let call =
+                Call { command: command::resolve(&args).expect("a command"), args: &args, db: 0, now_us: 1 };
+            assert_eq!(engine.lock_for(&call).holds_all(), expected, "{line}");
+        }
     }
 }

@@ -25,9 +25,17 @@ impl Query {
         }
     }
 
-    /// As [`Query::note`], because of this change of its only key.
-    pub(crate) fn note_touched(query: &SharedQuery, touched: &Touched<'_>, noted: &mut Vec<Noted>) {
+    /// As [`Query::note`], because of this change of a key that it names, or whose series it selects.
+    pub(crate) fn note_touched(
+        query: &SharedQuery,
+        key: &[u8],
+        touched: &Touched<'_>,
+        noted: &mut Vec<Noted>,
+    ) {
         let cause = if let Touched::Points(_) = touched { Cause::Points } else { Cause::Any };
+        if cause == Cause::Any {
+            query.note_selected(key);
+        }
         if query.join_noted(cause) {
             noted.push(Noted::Query(query.clone()));
         }

@@ -2,6 +2,7 @@
 //! record.
 
 use crate::command::{KeySpec, flags};
+use crate::context::Locked;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::Call;
@@ -27,7 +28,8 @@ impl Engine {
         self.admit_run(calls, &mut room).ok()?;
         // Each names one key.
         let keys = || calls.iter().map(|call| call.args[1]);
-        let locked = self.lock_reachable(self.lock_keys(keys()), Access::Write, keys);
+        let brings = |locked: &Locked<'_>| calls.iter().any(|call| self.may_bring_selected(locked, call));
+        let locked = self.lock_reachable(self.lock_keys(keys()), Access::Write, keys, brings);
         let mut keys = self.keys(locked, db, now_us);
         self.check_writable().ok()?;
         keys.collect_points();

@@ -25,7 +25,8 @@ impl Engine {
 
     /// Removes a key that has expired, from the log: as [`Engine::replay`].
     pub(crate) fn replay_expiry(&self, db: u8, key: &[u8], now_us: u64, noted: &mut Vec<Noted>) {
-        let locked = self.lock_reachable(self.lock_one(key), Access::Write, || std::iter::once(key));
+        let locked =
+            self.lock_reachable(self.lock_one(key), Access::Write, || std::iter::once(key), |_| false);
         let mut keys = self.keys(locked, db, now_us);
         keys.events = Events::default();
         keys.remove_expired(key);
@@ -41,7 +42,8 @@ impl Engine {
         noted: &mut Vec<Noted>,
     ) -> Result<(), CommandError> {
         let key = run.key;
-        let locked = self.lock_reachable(self.lock_one(key), Access::Write, || std::iter::once(key));
+        let locked =
+            self.lock_reachable(self.lock_one(key), Access::Write, || std::iter::once(key), |_| false);
         let mut keys = self.keys(locked, db, now_us);
         keys.begin_replay();
         keys.events = Events::default();

@@ -220,7 +220,8 @@ impl Engine {
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
             let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key)| &**key));
-            self.lock_reachable(self.lock_keys(keys().chain(watched)), Access::Write, keys)
+            let brings = |locked: &Locked<'_>| calls.iter().any(|call| self.may_bring_selected(locked, call));
+            self.lock_reachable(self.lock_keys(keys().chain(watched)), Access::Write, keys, brings)
         };
         self.keys(locked, 0, now_us)
     }

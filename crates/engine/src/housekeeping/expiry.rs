@@ -152,7 +152,8 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
 /// As [`remove`], for a key in a shard with subscribers, blocked clients or links: locks all shards that are read
 /// together with it, or have keys that it links to. Returns `false` also if the log failed after the removal; then expiry stops likewise.
 fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
-    let locked = engine.lock_reachable(engine.lock_one(key), Access::Write, || std::iter::once(key));
+    let locked =
+        engine.lock_reachable(engine.lock_one(key), Access::Write, || std::iter::once(key), |_| false);
     let mut keys = engine.keys(locked, db, now_us);
     keys.drop_expired(key);
     // Another thread may have removed the key or extended its deadline while it was unlocked; that

@@ -231,6 +231,12 @@ impl Shard {
         self.drop_interest_if_empty();
     }
 
+    /// Removes a watched read of the series with some labels from the index.
+    pub(crate) fn forget_selecting(&mut self, query: &SharedQuery) {
+        self.index_mut().remove_selecting(query);
+        self.drop_interest_if_empty();
+    }
+
     /// Whether a change of one of the shard's keys may need the locks of further shards, to serve a
     /// move or to evaluate a watched read.
     #[inline]

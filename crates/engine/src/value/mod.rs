@@ -57,7 +57,9 @@ pub use limit::Limit;
 pub use list::{End, List};
 pub use pool::Pool;
 pub use series::TimeSeries;
-pub(crate) use series::{Definition, Labels, POLICIES, Relations, Rule, Unit};
+pub(crate) use series::{
+    Definition, LabelFilter, Labels, Matcher, POLICIES, Pattern, Relations, Rule, Unit, Wanted,
+};
 pub use set::Set;
 pub(crate) use snapshot_form::{SnapshotForm, image_pieces};
 pub use sorted_set::SortedSet;

@@ -19,6 +19,7 @@
 //!          │ with a filter: length varint of its output │ output │ state of its operators
 //! ```
 
+use crate::command::find_series;
 use crate::context::Keys;
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -70,13 +71,14 @@ impl Engine {
             if let Some(more) = &mut state.more {
                 (more.listing, more.followed) = (None, None);
             }
-            registry.count(&mut state, answer.heap_bytes());
+            registry.resize(answer.heap_bytes(), 0);
             if let Some(audience) = registry.audience.get() {
                 state.listeners.notify(|listener| audience.notify(listener, query));
             }
         }
         registry.dormant.fetch_add(1, Ordering::Relaxed);
         Query::leave_index(query, keys);
+        registry.count(&mut query.lock(), 0);
     }
 
     /// Wakes a dormant query, from where `past` is. `follow` brings the past up to the given LSN,
@@ -181,13 +183,16 @@ impl Engine {
             if let Some(listing) = state.listing() {
                 listing.update(keys);
             }
-            registry.count(&mut state, before);
+            registry.resize(before, state.answer.heap_bytes());
             registry.retention.give_back(state.emissions.go_on_behind(count, last));
             query.is_dormant.store(false, Ordering::Relaxed);
         }
         registry.dormant.fetch_sub(1, Ordering::Relaxed);
         queries.find_by_read(query);
         Query::join_index(query, keys);
+        let mut state = query.lock();
+        let answer = state.answer.heap_bytes();
+        registry.count(&mut state, answer);
     }
 
     /// Returns whether writers can afford a query of this cost besides the others of the same keys.
@@ -200,12 +205,13 @@ impl Engine {
         }
         let sum = |queries: &[SharedQuery]| queries.iter().map(|other| other.cost.ns()).sum::<u64>();
         let db = query.read.db();
-        let of_keys: Vec<u64> = query
-            .read
-            .keys()
-            .into_iter()
-            .map(|key| sum(keys.shard_mut(key).index().of_key(db, key)))
-            .collect();
+        let read: Vec<Box<[u8]>> = match query.selection() {
+            Some(filter) => keys
+                .as_logged(|keys| find_series(filter, keys).into_iter().map(|(key, _)| key.into()).collect()),
+            None => query.read.keys().into_iter().map(Box::from).collect(),
+        };
+        let of_keys: Vec<u64> =
+            read.iter().map(|key| sum(keys.shard_mut(key).index().of_key(db, key))).collect();
         let everywhere = keys.shards().map(|shard| sum(shard.index().everywhere())).max();
         // A write touches one of the keys, and answers all queries over every key.
         let others = of_keys.into_iter().max().unwrap_or(0) + everywhere.unwrap_or(0);

@@ -118,7 +118,7 @@ impl Engine {
             Reach::Several(shards) => self.lock_shards(shards.iter().copied()),
             Reach::All => Locked::All(self.keyspace().lock_all()),
         };
-        let locked = self.lock_reachable(locked, access, || read.keys().into_iter());
+        let locked = self.lock_reachable(locked, access, || read.keys().into_iter(), |_| false);
         self.keys(locked, read.db(), now_us)
     }
 
@@ -136,6 +136,7 @@ impl Engine {
         if !spending.affords(is_heard) {
             return self.make_dormant(keys, query);
         }
+        Query::select(query, keys);
         if let Change::Time(as_of_us) = change {
             let mut state = query.lock();
             self.registry().saving.before_change(query, &state);

@@ -56,6 +56,7 @@ mod reading;
 mod registry;
 mod replay;
 mod retention;
+mod selecting;
 mod state;
 mod ticking;
 mod ticks;

@@ -6,8 +6,8 @@ use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{self, Cursor, LoggedCommand};
-use crate::value::Unit;
 use crate::value::series::Points;
+use crate::value::{LabelFilter, Unit};
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
 use crate::watch::following::{Following, Undo};
@@ -104,6 +104,11 @@ impl Read {
 
     pub(crate) fn part(&self) -> Part {
         (self.row().part)(&self.borrowed())
+    }
+
+    /// Returns the labels of the series that it reads, if it reads nothing else.
+    pub(super) fn selection(&self) -> Option<LabelFilter> {
+        self.row().selection.and_then(|selection| selection(&self.borrowed()))
     }
 
     /// Returns the first key that it names, if any.

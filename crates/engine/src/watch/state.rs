@@ -5,6 +5,7 @@ use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
 use crate::watch::following::Following;
 use crate::watch::index::key_list::Listing;
+use crate::watch::index::key_set::KeySet;
 use crate::watch::listeners::Listeners;
 use crate::wire::shared_bytes::SharedBytes;
 
@@ -32,6 +33,9 @@ pub(super) struct More {
     pub(super) as_of_us: Option<u64>,
     /// The listed keys, if the read lists keys.
     pub(super) listing: Option<Box<Listing>>,
+    /// The keys of the series that the read selects by labels, if it does: see
+    /// [`crate::watch::selecting`].
+    pub(super) selected: Option<Box<KeySet>>,
     /// Number of named subscriptions.
     pub(super) names: usize,
     /// Bytes that the registry has counted for this state.
@@ -89,6 +93,17 @@ impl State {
         self.more.as_mut()?.listing.as_deref_mut()
     }
 
+    pub(super) fn selected_mut(&mut self) -> Option<&mut KeySet> {
+        self.more.as_mut()?.selected.as_deref_mut()
+    }
+
+    /// Returns the keys that the read reads without naming them, if they are known.
+    pub(super) fn unnamed_keys(&mut self) -> Option<&mut KeySet> {
+        let more = self.more.as_mut()?;
+        let listed = more.listing.as_mut().map(|listing| &mut listing.keys);
+        listed.or(more.selected.as_deref_mut())
+    }
+
     pub(super) fn followed(&self) -> Option<&dyn Following> {
         self.more.as_ref()?.followed.as_deref()
     }
@@ -133,8 +148,9 @@ impl More {
             .filtered
             .as_ref()
             .map_or(0, |it| size_of::<Filtered>() + it.shown.heap_bytes() + it.filtering.bytes());
-        let listing = self.listing.as_ref().map_or(0, |listing| size_of::<Listing>() + listing.bytes());
+        let listing = self.listing.as_ref().map_or(0, |listing| size_of::<Listing>() + listing.keys.bytes());
+        let selected = self.selected.as_ref().map_or(0, |keys| size_of::<KeySet>() + keys.bytes());
         let followed = self.followed.as_ref().map_or(0, |followed| followed.bytes());
-        size_of::<Self>() + filtered + listing + followed
+        size_of::<Self>() + filtered + listing + selected + followed
     }
 }

@@ -58,6 +58,8 @@ impl<'a> Touched<'a> {
     /// Points of a series, if they were recorded.
     pub(crate) fn points(before: &'a PointsBefore) -> Self {
         match before {
+            // Nobody asks which.
+            PointsBefore::Unwatched => Self::Points(&[]),
             PointsBefore::Unknown => Self::Everything,
             PointsBefore::Known(points) => Self::Points(points),
         }

@@ -1,6 +1,7 @@
 //! The query of a watched read, shared by the registry, the indices and the subscribers.
 
 use crate::keyspace::Entry;
+use crate::value::LabelFilter;
 use crate::watch::budget::Cost;
 use crate::watch::emission::{Emission, Gone};
 use crate::watch::part::Part;
@@ -72,6 +73,8 @@ pub(super) struct Special {
     pub(super) wide: Option<Reach>,
     /// Part of the value that it reads: changes elsewhere do not concern it.
     pub(super) part: Part,
+    /// The labels of the series that it reads, if it selects them by labels.
+    pub(super) selection: Option<LabelFilter>,
 }
 
 impl Query {
@@ -172,15 +175,22 @@ impl Query {
 
     /// Records the change of a key that the read does not name.
     pub(crate) fn note_listed(&self, key: &[u8]) {
-        if let Some(listing) = self.lock().listing() {
-            listing.note(key);
+        if let Some(keys) = self.lock().unnamed_keys() {
+            keys.note(key);
+        }
+    }
+
+    /// Records that more than points has changed of a series that the query selects, if it does.
+    pub(crate) fn note_selected(&self, key: &[u8]) {
+        if self.selection().is_some() {
+            self.note_listed(key);
         }
     }
 
     /// Records that any key that the read does not name may have changed.
     pub(crate) fn note_all_listed(&self) {
-        if let Some(listing) = self.lock().listing() {
-            listing.note_everything();
+        if let Some(keys) = self.lock().unnamed_keys() {
+            keys.note_everything();
         }
     }
 

@@ -306,6 +306,95 @@ fn a_subscriber_that_leaves_out_changes_gets_the_answer() {
     assert_eq!(shown(&whole.answer), "*3 *2 :1 ,1 *2 :2 ,1 *2 :3 ,1");
 }
 
+/// How many reads a command evaluates.
+fn evaluated(engine: &Engine, line: &str) -> u64 {
+    let (before, _) = engine.evaluation_figures();
+    let answer = Client::new(engine).run(line);
+    assert!(!answer.starts_with('-'), "{line}: {answer}");
+    engine.evaluation_figures().0 - before
+}
+
+#[test]
+fn reads_of_the_series_with_some_labels_are_evaluated_only_for_these_series() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for line in [
+        "TS.CREATE hall DUPLICATE_POLICY LAST LABELS room hall unit c",
+        "TS.CREATE attic LABELS room attic unit c",
+        "TS.CREATE none",
+    ] {
+        client.run(line);
+    }
+    for line in [
+        "TS.MRANGE - + FILTER room=hall",
+        "TS.MREVRANGE - 50 FILTER unit=~c room!=attic",
+        "TS.MGET FILTER room=(hall,cellar)",
+        "TS.MRANGE - + LATEST FILTER unit=c room=~h.* GROUPBY room REDUCE max",
+        "TS.QUERYINDEX room=hall",
+        "TS.QUERYLABELS VALUES unit FILTER room=hall",
+    ] {
+        watch(&engine, line);
+    }
+    for (line, expected) in [
+        ("SET x 1", 0),
+        ("INCR x", 0),
+        ("DEL x", 0),
+        ("HSET h f 1", 0),
+        ("TS.ADD attic 1 1", 0),
+        ("TS.MADD attic 2 1 none 2 1", 0),
+        ("TS.INCRBY none 1 TIMESTAMP 3", 0),
+        ("TS.ALTER attic LABELS room attic", 0),
+        ("TS.CREATE other LABELS room yard", 0),
+        ("RENAME none again", 0),
+        ("COPY again third", 0),
+        ("DEL again third", 0),
+        // The first point is more than a change of points; labels do not depend on points.
+        ("TS.ADD hall 1 1", 6),
+        ("TS.ADD hall 2 1", 4),
+        ("TS.ADD hall 60 1", 3),
+        ("TS.CREATE hall2 LABELS room hall unit c", 6),
+        ("TS.ADD hall3 1 1 LABELS room hall", 4),
+        ("TS.ALTER attic LABELS room hall unit k", 4),
+        ("TS.ALTER attic LABELS", 4),
+        ("SET attic 1", 0),
+        ("RENAME hall2 moved", 6),
+        ("MOVE moved 1", 6),
+        ("COPY hall x", 6),
+        ("SET x 2", 6),
+        ("EXPIRE hall3 100", 4),
+        ("EXPIRE attic 100", 0),
+        ("DEL hall hall3", 6),
+        ("SET hall 2", 0),
+        ("FLUSHDB", 6),
+        ("TS.ADD hall 1 1", 0),
+        ("SWAPDB 0 1", 6),
+        ("TS.ADD moved 5 1", 6),
+        ("TS.ADD moved 6 1", 4),
+    ] {
+        assert_eq!(evaluated(&engine, line), expected, "{line}");
+    }
+}
+
+#[test]
+fn ten_thousand_reads_may_select_series_by_a_label_and_few_by_no_value() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for window in 0..10_000 {
+        watch(&engine, &format!("TS.MRANGE - + COUNT {} FILTER sensor=s{}", window + 1, window / 100));
+    }
+    client.run("TS.CREATE k LABELS sensor s7");
+    assert_eq!(evaluated(&engine, "TS.ADD k 1 1"), 100);
+    assert_eq!(evaluated(&engine, "TS.CREATE l LABELS sensor s999"), 0);
+    let refused = (0..300).find_map(|window| {
+        let line = format!("TS.MRANGE - + COUNT {} FILTER sensor=~s.*", window + 1);
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
+        engine.subscribe(read, LISTENER, START_US).err().map(|error| (window, error.to_string()))
+    });
+    let expected = "ERR 256 other reads of the same keys are watched already".to_owned();
+    assert_eq!(refused, Some((256, expected)));
+}
+
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Options of a range.

@@ -21,6 +21,8 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 /// Puts a series under a key that does not exist.
 pub(super) fn put(keys: &mut Keys<'_>, key: &[u8], series: TimeSeries) {
     keys.set(key, Payload::Object(Box::new(series.into_object())), Deadline::Clear);
+    // What is reported next may be the first points alone.
+    keys.series_came(key);
 }
 
 /// Returns a series, or the error for a key that has none.

@@ -1,63 +1,30 @@
 //! Filters of labels: which series a command means.
 
 use super::errors;
-use super::pattern::{self, Pattern};
+use super::pattern;
 use crate::context::Keys;
 use crate::error::CommandError;
 use crate::keyspace::label_index::{Condition, LabelIndex, series_of};
 use crate::keyspace::{Database, Entry};
-use crate::value::{Labels, TimeSeries};
+use crate::value::{LabelFilter, Labels, Matcher, TimeSeries, Wanted};
 
-/// A condition on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Matcher<'a> {
-    name: &'a [u8],
-    wanted: Wanted<'a>,
-    /// Whether the opposite is meant.
-    negated: bool,
-}
-
-/// What a label shall have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Wanted<'a> {
-    /// No value: the label is absent.
-    Absence,
-    /// One of these values, sorted.
-    OneOf(Vec<&'a [u8]>),
-    /// A value that fits; a pattern that fits the empty text fits an absent label too.
-    Fitting(Pattern),
-}
-
-impl Matcher<'_> {
-    /// Whether series without the label may match, so that the index cannot find them all.
-    fn is_negative(&self) -> bool {
-        self.negated
-            || match &self.wanted {
-                Wanted::Absence => true,
-                Wanted::OneOf(_) => false,
-                Wanted::Fitting(pattern) => pattern.fits(b""),
-            }
-    }
-
-    /// Finds the values of the label that are wanted. O(values of the label in the index) for a
-    /// pattern.
-    fn resolve<'r>(&'r self, labels: &'r LabelIndex) -> Resolved<'r> {
-        let (mut values, absent) = match &self.wanted {
-            Wanted::Absence => (Vec::new(), true),
-            Wanted::OneOf(values) => (values.clone(), false),
-            Wanted::Fitting(pattern) => {
-                let values = labels.values(self.name).filter(|value| pattern.fits(value)).collect();
-                (values, pattern.fits(b""))
-            }
-        };
-        values.sort_unstable();
-        Resolved { matcher: self, values, absent }
-    }
+/// Finds the values of the label that are wanted. O(values of the label in the index) for a pattern.
+fn resolve<'r>(matcher: &'r Matcher, labels: &'r LabelIndex) -> Resolved<'r> {
+    let (mut values, absent): (Vec<&[u8]>, bool) = match &matcher.wanted {
+        Wanted::Absence => (Vec::new(), true),
+        Wanted::OneOf(values) => (values.iter().map(|value| &**value).collect(), false),
+        Wanted::Fitting(pattern) => {
+            let values = labels.values(&matcher.name).filter(|value| pattern.fits(value)).collect();
+            (values, pattern.fits(b""))
+        }
+    };
+    values.sort_unstable();
+    Resolved { matcher, values, absent }
 }
 
 /// A matcher with the values that are wanted.
 struct Resolved<'r> {
-    matcher: &'r Matcher<'r>,
+    matcher: &'r Matcher,
     /// Sorted.
     values: Vec<&'r [u8]>,
     /// Whether an absent label is wanted.
@@ -66,7 +33,7 @@ struct Resolved<'r> {
 
 impl Resolved<'_> {
     fn matches(&self, labels: &Labels) -> bool {
-        let mut own = labels.values(self.matcher.name).peekable();
+        let mut own = labels.values(&self.matcher.name).peekable();
         let is_met = match own.peek() {
             None => self.absent,
             Some(_) => own.any(|value| self.values.binary_search(&value).is_ok()),
@@ -75,53 +42,51 @@ impl Resolved<'_> {
     }
 }
 
-/// Conditions that must all be met, at least one of which names a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Filter<'a>(Vec<Matcher<'a>>);
-
-impl<'a> Filter<'a> {
-    /// Parses filters.
-    pub(super) fn parse(words: &[&'a [u8]]) -> Result<Self, CommandError> {
-        let filter = Self(words.iter().map(|word| parse_matcher(word)).collect::<Result<_, _>>()?);
-        let is_pattern = |matcher: &&Matcher<'_>| matches!(matcher.wanted, Wanted::Fitting(_));
-        if filter.0.iter().filter(is_pattern).count() > pattern::PATTERNS_MAX {
-            return Err(errors::TOO_MANY_PATTERNS);
-        }
-        if filter.0.iter().all(Matcher::is_negative) {
-            return Err(errors::NO_MATCHER);
-        }
-        Ok(filter)
+/// Parses filters, at least one of which names a value.
+pub(super) fn parse(words: &[&[u8]]) -> Result<LabelFilter, CommandError> {
+    let matchers: Vec<Matcher> = words.iter().map(|word| parse_matcher(word)).collect::<Result<_, _>>()?;
+    let is_pattern = |matcher: &&Matcher| matches!(matcher.wanted, Wanted::Fitting(_));
+    if matchers.iter().filter(is_pattern).count() > pattern::PATTERNS_MAX {
+        return Err(errors::TOO_MANY_PATTERNS);
     }
-
-    /// Finds the series of the selected database, in the order of their keys. O(series that have the
-    /// rarest of the labels + n*log(n) of those found), and O(values of a label) for each pattern.
-    pub(super) fn find<'k>(&self, keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
-        let mut found = Vec::new();
-        for shard in keys.shards() {
-            let database = shard.database(usize::from(keys.db()));
-            let resolved: Vec<Resolved<'_>> =
-                self.0.iter().map(|matcher| matcher.resolve(database.labels())).collect();
-            let matches = |labels: &Labels| resolved.iter().all(|one| one.matches(labels));
-            found.extend(
-                candidates(&resolved, database)
-                    .into_iter()
-                    .filter(|(entry, series)| keys.is_there(entry) && matches(series.labels())),
-            );
-        }
-        in_order(found)
+    if matchers.iter().all(Matcher::is_negative) {
+        return Err(errors::NO_MATCHER);
     }
+    Ok(LabelFilter(matchers))
+}
+
+/// Finds the series of the selected database that a filter means, in the order of their keys. O(series that
+/// have the rarest of the labels + n*log(n) of those found), and O(values of a label) for each pattern;
+/// O(keys) for a filter without conditions.
+pub(crate) fn find<'k>(filter: &LabelFilter, keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
+    if filter.0.is_empty() {
+        return all(keys);
+    }
+    let mut found = Vec::new();
+    for shard in keys.shards() {
+        let database = shard.database(usize::from(keys.db()));
+        let resolved: Vec<Resolved<'_>> =
+            filter.0.iter().map(|matcher| resolve(matcher, database.labels())).collect();
+        let matches = |labels: &Labels| resolved.iter().all(|one| one.matches(labels));
+        found.extend(
+            candidates(&resolved, database)
+                .into_iter()
+                .filter(|(entry, series)| keys.is_there(entry) && matches(series.labels())),
+        );
+    }
+    in_order(found)
 }
 
 /// Returns the series that meet all positive conditions.
 fn candidates<'k>(resolved: &[Resolved<'_>], database: &'k Database) -> Vec<(&'k Entry, &'k TimeSeries)> {
     let positive = resolved.iter().filter(|one| !one.matcher.is_negative());
     let conditions: Vec<Condition<'_>> =
-        positive.map(|one| Condition { name: one.matcher.name, values: &one.values }).collect();
+        positive.map(|one| Condition { name: &one.matcher.name, values: &one.values }).collect();
     database.labels().find(database.table(), &conditions)
 }
 
 /// Returns all series of the selected database, in the order of their keys. O(keys).
-pub(super) fn all<'k>(keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
+fn all<'k>(keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
     let mut found = Vec::new();
     for shard in keys.shards() {
         let database = shard.database(usize::from(keys.db()));
@@ -167,9 +132,9 @@ fn leading_number(text: &[u8]) -> u64 {
 
 /// Parses `label=value`, `label!=value`, a list of values in parentheses, no value, or a pattern:
 /// `label=~pattern`, `label!~pattern`.
-fn parse_matcher(word: &[u8]) -> Result<Matcher<'_>, CommandError> {
+fn parse_matcher(word: &[u8]) -> Result<Matcher, CommandError> {
     if let Some((name, pattern, negated)) = split_pattern(word) {
-        return Ok(Matcher { name, wanted: Wanted::Fitting(Pattern::parse(pattern)?), negated });
+        return Ok(Matcher { name: name.into(), wanted: Wanted::Fitting(pattern::parse(pattern)?), negated });
     }
     parse_values(word).ok_or(errors::FILTER)
 }
@@ -182,7 +147,7 @@ fn split_pattern(word: &[u8]) -> Option<(&[u8], &[u8], bool)> {
     is_pattern.then(|| (&word[..at], &word[at + 2..], word[at] == b'!'))
 }
 
-fn parse_values(word: &[u8]) -> Option<Matcher<'_>> {
+fn parse_values(word: &[u8]) -> Option<Matcher> {
     let negation = word.windows(2).position(|pair| pair == b"!=");
     let (name, value, negated) = match negation {
         Some(at) => (&word[..at], &word[at + 2..], true),
@@ -195,14 +160,15 @@ fn parse_values(word: &[u8]) -> Option<Matcher<'_>> {
         return None;
     }
     let mut values = match value {
-        [] => return Some(Matcher { name, wanted: Wanted::Absence, negated }),
+        [] => return Some(Matcher { name: name.into(), wanted: Wanted::Absence, negated }),
         [b'(', list @ .., b')'] => parse_list(list)?,
         [b'(', ..] => return None,
         value => vec![value],
     };
     values.sort_unstable();
     values.dedup();
-    Some(Matcher { name, wanted: Wanted::OneOf(values), negated })
+    let values = values.into_iter().map(Box::from).collect();
+    Some(Matcher { name: name.into(), wanted: Wanted::OneOf(values), negated })
 }
 
 /// Parses the values of a list; an empty list has one that no label has.
@@ -223,7 +189,10 @@ mod tests {
         let labels = Labels::of(labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
         let mut index = LabelIndex::default();
         index.add_labels(1, &labels);
-        Filter::parse(&words).unwrap().0.iter().all(|matcher| matcher.resolve(&index).matches(&labels))
+        let filter = parse(&words).unwrap();
+        let found = filter.0.iter().all(|matcher| resolve(matcher, &index).matches(&labels));
+        assert_eq!(filter.matches(&labels), found, "the labels alone, and with the index");
+        found
     }
 
     #[test]
@@ -304,17 +273,17 @@ mod tests {
     #[test]
     fn what_is_no_filter_is_refused() {
         for word in ["a", "a<b", "", "=b", "!=b", "a=(b", "a=(b,)", "a=(,b)", "a=(b)z", "a=(q=r,b)"] {
-            assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
+            assert_eq!(parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
         }
         for word in ["=~b", "!~b"] {
-            assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
+            assert_eq!(parse(&[word.as_bytes()]), Err(errors::FILTER), "{word}");
         }
         for word in ["a!=b", "a=", "a!=", "a!~b", "a=~.*", "a=~"] {
-            assert_eq!(Filter::parse(&[word.as_bytes()]), Err(errors::NO_MATCHER), "{word}");
+            assert_eq!(parse(&[word.as_bytes()]), Err(errors::NO_MATCHER), "{word}");
         }
-        assert_eq!(Filter::parse(&[]), Err(errors::NO_MATCHER));
+        assert_eq!(parse(&[]), Err(errors::NO_MATCHER));
         let many = vec![&b"a=~b"[..]; pattern::PATTERNS_MAX + 1];
-        assert!(Filter::parse(&many[1..]).is_ok());
-        assert_eq!(Filter::parse(&many), Err(errors::TOO_MANY_PATTERNS));
+        assert!(parse(&many[1..]).is_ok());
+        assert_eq!(parse(&many), Err(errors::TOO_MANY_PATTERNS));
     }
 }

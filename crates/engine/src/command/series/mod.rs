@@ -27,4 +27,5 @@ mod waiting;
 
 pub(crate) use adding::replay as replay_points;
 pub(crate) use clock::Clock;
+pub(crate) use filter::find as find_series;
 pub(crate) use range::Followed;

@@ -2,6 +2,7 @@
 
 use super::errors;
 use crate::error::CommandError;
+use crate::value::Pattern;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Most patterns of one command.
@@ -13,37 +14,18 @@ const BYTES_MAX: usize = 1024;
 /// Most memory of a compiled pattern, and of what a search keeps of it.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A regular expression that fits a whole value. A search takes time linear in the value's length.
-#[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+/// Parses a pattern. As in Prometheus, it is anchored at both ends, and `.` fits every character.
+pub(super) fn parse(text: &[u8]) -> Result<Pattern, CommandError> {
+    if text.len() > BYTES_MAX {
+        return Err(errors::pattern(&format!(
+            "it has {} bytes, at most {BYTES_MAX} are allowed",
+            text.len()
+        )));
     }
-}
-
-impl Eq for Pattern {}
-
-impl Pattern {
-    /// Parses a pattern. As in Prometheus, it is anchored at both ends, and `.` fits every character.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, CommandError> {
-        if text.len() > BYTES_MAX {
-            return Err(errors::pattern(&format!(
-                "it has {} bytes, at most {BYTES_MAX} are allowed",
-                text.len()
-            )));
-        }
-        let text = std::str::from_utf8(text).map_err(|_| errors::pattern("it is not UTF-8"))?;
-        // Alone first: parentheses that do not match would undo the anchors.
-        compile(text)?;
-        compile(&format!("^(?:{text})$")).map(Self)
-    }
-
-    /// Whether a whole value fits.
-    pub(super) fn fits(&self, value: &[u8]) -> bool {
-        self.0.is_match(value)
-    }
+    let text = std::str::from_utf8(text).map_err(|_| errors::pattern("it is not UTF-8"))?;
+    // Alone first: parentheses that do not match would undo the anchors.
+    compile(text)?;
+    compile(&format!("^(?:{text})$")).map(Pattern::new)
 }
 
 fn compile(text: &str) -> Result<Regex, CommandError> {
@@ -67,7 +49,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &[u8]) -> String {
-        match Pattern::parse(text) {
+        match parse(text) {
             Err(CommandError::Text(text)) => text.into_owned(),
             other => panic!("{other:?}"),
         }
@@ -85,7 +67,7 @@ mod tests {
             (r"(?-u:a\xff)", b"a\xff", true),
             ("a.", b"a\xff", false),
         ] {
-            assert_eq!(Pattern::parse(pattern.as_bytes()).unwrap().fits(value), expected, "{pattern}");
+            assert_eq!(parse(pattern.as_bytes()).unwrap().fits(value), expected, "{pattern}");
         }
     }
 
@@ -103,7 +85,7 @@ mod tests {
         }
         let long = vec![b'a'; BYTES_MAX + 1];
         assert_eq!(refusal(&long), format!("{begin}it has 1025 bytes, at most 1024 are allowed"));
-        assert!(Pattern::parse(&long[1..]).is_ok());
+        assert!(parse(&long[1..]).is_ok());
         assert_eq!(refusal(b"\xff"), format!("{begin}it is not UTF-8"));
     }
 }

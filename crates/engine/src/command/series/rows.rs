@@ -92,12 +92,12 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     ),
     row(557, "ts.get", -2, READONLY | FAST, KeySpec::ONE, reading::get)
         .answering(Answer::Ordered)
-        .looking_at(Part::points)
+        .looking_at(|args| Part::points(args, 2))
         .using(&["RO access"])
         .doc("RedisTimeSeries 1.0.0", "O(1)", "key [LATEST]", "Returns the last point of a series."),
     row(558, "ts.range", -4, READONLY, KeySpec::ONE, reading::range)
         .answering(Answer::Rows { newest_first: false }).visiting(|object, args| range::effort(object, args[2], args[3]))
-        .looking_at(Part::points)
+        .looking_at(|args| Part::points(args, 2))
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.0.0",
@@ -107,7 +107,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         ),
     row(559, "ts.revrange", -4, READONLY, KeySpec::ONE, reading::reverse_range)
         .answering(Answer::Rows { newest_first: true }).visiting(|object, args| range::effort(object, args[2], args[3]))
-        .looking_at(Part::points)
+        .looking_at(|args| Part::points(args, 2))
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.4.0",
@@ -115,13 +115,16 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             concat!("key from to ", range!()),
             "Returns points between two times, or their aggregation by buckets, the newest first.",
         ),
-    row(560, "ts.mget", -3, READONLY, KeySpec::All, several::get).answering(Answer::Ordered).visiting_all().doc(
+    row(560, "ts.mget", -3, READONLY, KeySpec::All, several::get).answering(Answer::Ordered).looking_at(Part::last_points).selecting(several::selected_of_get).visiting_all().doc(
         "RedisTimeSeries 1.0.0",
         "O(N) with N the number of series that have the rarest of the labels",
         "[LATEST] [WITHLABELS | SELECTED_LABELS label [label ...]] FILTER filter [filter ...]",
         "Returns the last point of each series whose labels match.",
     ),
-    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range).answering(Answer::RowsOfSeveral { newest_first: false }).visiting(several::effort).doc(
+    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range)
+        .answering(Answer::RowsOfSeveral { newest_first: false }).visiting(several::effort)
+        .looking_at(|args| Part::points(args, 1)).selecting(several::selected_of_range)
+        .doc(
         "RedisTimeSeries 1.0.0",
         "O(N) with N the number of points in the ranges",
         ranges!(),
@@ -129,6 +132,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     ),
     row(562, "ts.mrevrange", -4, READONLY, KeySpec::All, several::reverse_range)
         .answering(Answer::RowsOfSeveral { newest_first: true }).visiting(several::effort)
+        .looking_at(|args| Part::points(args, 1)).selecting(several::selected_of_range)
         .doc(
             "RedisTimeSeries 1.4.0",
             "O(N) with N the number of points in the ranges",
@@ -168,7 +172,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "Returns points between two times of several series joined by time, the newest first.",
     ),
     row(565, "ts.queryindex", -2, READONLY, KeySpec::All, several::query_index)
-        .answering(Answer::Ordered).visiting_all()
+        .answering(Answer::Ordered).looking_at(|_| Part::Labels).selecting(several::selected_of_index).visiting_all()
         .doc(
             "RedisTimeSeries 1.0.0",
             "O(N) with N the number of series that have the rarest of the labels",
@@ -176,7 +180,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns the keys of the series whose labels match.",
         ),
     row(566, "ts.querylabels", -2, READONLY, KeySpec::All, several::query_labels)
-        .answering(Answer::Ordered).visiting_all()
+        .answering(Answer::Ordered).looking_at(|_| Part::Labels).selecting(several::selected_of_labels).visiting_all()
         .doc(
             "RedisTimeSeries 8.10.0",
             "O(N) with N the number of series",

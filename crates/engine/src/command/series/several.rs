@@ -3,14 +3,14 @@
 use super::clock::{self, Clock};
 use super::compaction;
 use super::errors;
-use super::filter::{self, Filter};
+use super::filter;
 use super::points::reply_value;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
 use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
 use crate::command::parse::{canonical_integer, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::value::{Labels, Object, TimeSeries, Unit};
+use crate::value::{LabelFilter, Labels, Object, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_series::{Aggregation, aggregate, naming};
@@ -102,7 +102,7 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
             None => return Err(errors::unknown_option(args[at])),
         };
     }
-    let found = Filter::parse(&args[filter_at + 1..])?.find(ctx.keys);
+    let found = filter::find(&filter::parse(&args[filter_at + 1..])?, ctx.keys);
     reply_head(ctx.reply, found.len());
     for (key, series) in found {
         reply_name(ctx.reply, key, 2);
@@ -130,7 +130,7 @@ struct Request<'a> {
     range: Range,
     selected: Selected<'a>,
     excludes_empty: bool,
-    filter: Filter<'a>,
+    filter: LabelFilter,
     grouping: Option<Grouping<'a>>,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Request<'a> {
             return Err(errors::NO_FILTERS);
         }
         let group_at = words.iter().position(|word| is(word, "GROUPBY")).unwrap_or(words.len());
-        let filter = Filter::parse(&words[..group_at])?;
+        let filter = filter::parse(&words[..group_at])?;
         let grouping = match &words[group_at..] {
             [] => None,
             [_, label, reduce, reducer] if is(reduce, "REDUCE") => Some(Grouping {
@@ -221,7 +221,7 @@ fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
     let Request { range, selected, excludes_empty, filter, grouping } =
         Request::parse(args, milliseconds(ctx))?;
-    let found = filter.find(ctx.keys);
+    let found = filter::find(&filter, ctx.keys);
     if clock::is_relative(args) {
         found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
     }
@@ -529,8 +529,34 @@ fn parse_columns(
     Ok(columns)
 }
 
+/// Returns the labels of the series that a read of a range of several reads; `None` if it is none.
+pub(super) fn selected_of_range(args: &[&[u8]]) -> Option<LabelFilter> {
+    // The labels do not depend on the time.
+    Request::parse(args, Clock::at(0, Unit::Milliseconds)).ok().map(|request| request.filter)
+}
+
+/// Returns the labels of the series of which a command reads the last points.
+pub(super) fn selected_of_get(args: &[&[u8]]) -> Option<LabelFilter> {
+    let filter_at = args.iter().position(|word| is(word, "FILTER"))?;
+    filter::parse(&args[filter_at + 1..]).ok()
+}
+
+/// Returns the labels of the series of which a command reads the keys.
+pub(super) fn selected_of_index(args: &[&[u8]]) -> Option<LabelFilter> {
+    filter::parse(&args[1..]).ok()
+}
+
+/// Returns the labels of the series of which a command reads labels.
+pub(super) fn selected_of_labels(args: &[&[u8]]) -> Option<LabelFilter> {
+    let at = if is(args[1], "LABELS") { 2 } else { 3 };
+    match args.get(at) {
+        None => Some(LabelFilter(Vec::new())),
+        Some(_) => filter::parse(&args[at + 1..]).ok(),
+    }
+}
+
 pub(super) fn query_index(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let found = Filter::parse(&args[1..])?.find(ctx.keys);
+    let found = filter::find(&filter::parse(&args[1..])?, ctx.keys);
     ctx.reply.set(found.len());
     found.iter().for_each(|(key, _)| ctx.reply.bulk(key));
     Ok(())
@@ -545,10 +571,10 @@ pub(super) fn query_labels(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<
         return Err(errors::SUBTYPE);
     };
     let found = match args.get(at) {
-        None => filter::all(ctx.keys),
+        None => filter::find(&LabelFilter(Vec::new()), ctx.keys),
         Some(word) if !is(word, "FILTER") => return Err(errors::NOT_FILTER),
         Some(_) if args.len() == at + 1 => return Err(errors::FILTER_EMPTY),
-        Some(_) => Filter::parse(&args[at + 1..])?.find(ctx.keys),
+        Some(_) => filter::find(&filter::parse(&args[at + 1..])?, ctx.keys),
     };
     let mut answered = BTreeSet::new();
     for (_, series) in found {

@@ -62,6 +62,14 @@ impl Keys<'_> {
         }
     }
 
+    /// Reports that the key has a series that is new. The caller reports the change of the key as well.
+    #[inline]
+    pub(crate) fn series_came(&mut self, key: &[u8]) {
+        if self.shard(key).is_read() {
+            self.note_queries(key, &Touched::Everything);
+        }
+    }
+
     /// Reports that the open bucket of a compacted series has changed: it is read from the source.
     #[inline]
     pub(crate) fn changed_open_bucket(&mut self, key: &[u8]) {
@@ -111,7 +119,9 @@ impl Keys<'_> {
         let spared = self.shard_mut(key).note(db, key, touched, &mut noted);
         self.keyspace.count_spared(spared);
         // Also if no query is noted: one may have been by an earlier command of the same record.
-        if let Touched::Points(before) = touched {
+        if let Touched::Points(before) = touched
+            && !before.is_empty()
+        {
             noted.push(Noted::Points { db, key: key.into(), before: (*before).into() });
         }
         if !noted.is_empty() {

@@ -133,6 +133,11 @@ impl<'k> Keys<'k> {
         (self.now_us / 1_000_000) as u32
     }
 
+    /// Whether all shards are locked.
+    pub(crate) fn holds_all(&self) -> bool {
+        matches!(self.locked, Locked::All(_)) || self.locked.indices().count() == self.shard_count()
+    }
+
     /// Number of the selected database.
     pub fn db(&self) -> u8 {
         self.db as u8

@@ -6,11 +6,13 @@ mod definition;
 mod duration;
 mod image;
 mod in_parts;
+mod label_filter;
 mod labels;
 mod rules;
 mod undo;
 
 pub(crate) use definition::{Definition, POLICIES, Unit};
+pub(crate) use label_filter::{LabelFilter, Matcher, Pattern, Wanted};
 pub(crate) use labels::Labels;
 pub(crate) use rules::{Relations, Rule};
 pub(crate) use undo::PointsBefore;

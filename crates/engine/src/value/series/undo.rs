@@ -11,7 +11,9 @@ const POINTS_MAX: usize = 1 << 17;
 /// has no value. A time may come twice: then the first is from before.
 #[derive(Debug)]
 pub(crate) enum PointsBefore {
-    /// Not recorded: no read watches the key, or there are too many points.
+    /// Not recorded: no read watches the key.
+    Unwatched,
+    /// Not recorded: it is more than a change of points, or there are too many.
     Unknown,
     Known(Vec<(i64, Option<f64>)>),
 }
@@ -19,7 +21,7 @@ pub(crate) enum PointsBefore {
 impl PointsBefore {
     /// Returns an empty record.
     pub(crate) fn none(are_wanted: bool) -> Self {
-        if are_wanted { Self::Known(Vec::new()) } else { Self::Unknown }
+        if are_wanted { Self::Known(Vec::new()) } else { Self::Unwatched }
     }
 
     /// Notes that a series is about to change. The first point may have created it, so it is more than a
@@ -33,7 +35,8 @@ impl PointsBefore {
     fn push(&mut self, time: i64, value: Option<f64>) {
         match self {
             Self::Known(points) if points.len() < POINTS_MAX => points.push((time, value)),
-            _ => *self = Self::Unknown,
+            Self::Known(_) => *self = Self::Unknown,
+            Self::Unwatched | Self::Unknown => {}
         }
     }
 
@@ -42,7 +45,11 @@ impl PointsBefore {
         let read = guarded(|| {
             series.points().read(range, Direction::Forward, &mut |times: &[i64], values: &[f64]| {
                 times.iter().zip(values).for_each(|(time, value)| self.push(*time, Some(*value)));
-                if matches!(self, Self::Unknown) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if matches!(self, Self::Known(_)) {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             });
         });
         if read.is_err() {
@@ -66,7 +73,7 @@ impl PointsBefore {
 
     fn len(&self) -> usize {
         match self {
-            Self::Unknown => 0,
+            Self::Unwatched | Self::Unknown => 0,
             Self::Known(points) => points.len(),
         }
     }
@@ -83,7 +90,7 @@ impl TimeSeries {
         before: &mut PointsBefore,
     ) -> Result<Appended<f64>, AppendError> {
         before.begin(self);
-        if let PointsBefore::Unknown = before {
+        if !matches!(before, PointsBefore::Known(_)) {
             return self.append(time, value, policy);
         }
         let length = before.len();

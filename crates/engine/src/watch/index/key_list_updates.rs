@@ -1,7 +1,8 @@
 //! Updates of lists of keys, and their answers.
 
 use crate::context::Keys;
-use crate::watch::index::key_list::{Changed, Listing};
+use crate::watch::index::key_list::Listing;
+use crate::watch::index::key_set::Changed;
 use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
 use crate::watch::read::Read;
 use crate::wire::reply::{Protocol, Reply};
@@ -22,13 +23,13 @@ impl Listing {
     /// Updates the listing from the keys of the selected database, all of which are locked. Returns
     /// whether it has changed. O(log n) for each changed key.
     pub(in crate::watch) fn update(&mut self, keys: &mut Keys<'_>) -> bool {
-        match self.take_changed() {
+        match self.keys.take_changed() {
             Changed::Keys(changed) => {
                 let mut is_changed = false;
                 for key in changed {
                     let is_listed =
                         keys.as_logged(|keys| keys.peek(&key).is_some_and(|entry| self.lists(entry)));
-                    is_changed |= self.set(key, is_listed);
+                    is_changed |= self.keys.set(&key, is_listed);
                 }
                 is_changed
             }
@@ -41,7 +42,8 @@ impl Listing {
                         }
                     });
                 }
-                self.replace(found)
+                let before = self.keys.replace(found);
+                before != *self.keys.keys()
             }
         }
     }
@@ -54,8 +56,8 @@ impl Listing {
             reply.array(2);
             reply.bulk(b"0");
         }
-        reply.array(self.keys.len());
-        self.keys.iter().for_each(|key| reply.bulk(key));
+        reply.array(self.keys.keys().len());
+        self.keys.keys().iter().for_each(|key| reply.bulk(key));
         replace_overlong(&mut reply);
         *buffer = reply.take();
     }

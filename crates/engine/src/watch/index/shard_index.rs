@@ -1,7 +1,9 @@
 //! The queries that read the keys of one shard.
 
 use crate::execute::noted::Noted;
+use crate::keyspace::label_index::series_of;
 use crate::keyspace::{Entry, Keyed, Table, hash};
+use crate::watch::index::selecting::Selecting;
 use crate::watch::index::watched_key::{self, Watched};
 use crate::watch::reach::Reach;
 use crate::watch::touched::Touched;
@@ -15,9 +17,12 @@ pub(crate) struct Index {
     databases: BTreeMap<u8, Database>,
     /// Queries over every key; each is in the index of every shard.
     everywhere: Vec<SharedQuery>,
-    /// Number of queries under `databases` that also read other shards.
+    /// Queries of the series with some labels; each is in the index of every shard, and under the keys of
+    /// the series that it reads.
+    selecting: Selecting,
+    /// Number of queries under `databases` that name keys of other shards as well.
     wide: usize,
-    /// Number of queries under `databases` and `everywhere`.
+    /// Number of queries in all of these.
     len: usize,
 }
 
@@ -87,7 +92,7 @@ impl Database {
     ) -> usize {
         let hash = hash(key);
         match self.sole.get(hash, key) {
-            Some(sole) => usize::from(watched_key::note_sole(&sole.0, touched, entry, noted)),
+            Some(sole) => usize::from(watched_key::note_sole(&sole.0, key, touched, entry, noted)),
             None => self.shared.get(hash, key).map_or(0, |watched| watched.note(touched, entry, noted)),
         }
     }
@@ -100,7 +105,13 @@ impl Database {
 
 impl Index {
     pub(crate) const fn new() -> Self {
-        Self { databases: BTreeMap::new(), everywhere: Vec::new(), wide: 0, len: 0 }
+        Self {
+            databases: BTreeMap::new(),
+            everywhere: Vec::new(),
+            selecting: Selecting::new(),
+            wide: 0,
+            len: 0,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -118,12 +129,25 @@ impl Index {
         !self.everywhere.is_empty()
     }
 
+    /// Returns whether queries select series by their labels.
+    #[inline]
+    pub(crate) fn selects(&self) -> bool {
+        !self.selecting.is_empty()
+    }
+
+    /// Returns whether queries select the series of a key, in any database.
+    pub(crate) fn is_selected(&self, key: &[u8]) -> bool {
+        let hash = hash(key);
+        let shared = self.databases.values().filter_map(|database| database.shared.get(hash, key));
+        shared.flat_map(|watched| watched.queries()).any(|query| query.selection().is_some())
+    }
+
     /// Visits all keys of the queries of a key, in any database, that read several shards.
     pub(crate) fn for_each_read_beside(&self, key: &[u8], mut visit: impl FnMut(&[u8])) {
         let hash = hash(key);
         // A query of one key reads no other shard.
         let shared = self.databases.values().filter_map(move |database| database.shared.get(hash, key));
-        let wide = shared.flat_map(|watched| watched.queries()).filter(|query| query.wide().is_some());
+        let wide = shared.flat_map(|watched| watched.queries()).filter(|query| query.names_others());
         wide.for_each(|query| query.read.keys().into_iter().for_each(&mut visit));
     }
 
@@ -151,18 +175,33 @@ impl Index {
     pub(in crate::watch) fn insert(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
         self.databases.entry(db).or_default().insert(key, query);
         self.len += 1;
-        self.wide += usize::from(query.wide().is_some());
+        self.wide += usize::from(query.names_others());
     }
 
     pub(crate) fn remove(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
         let was_there = self.databases.get_mut(&db).is_some_and(|database| database.remove(key, query));
-        let (id, len, wide) = (query.id(), self.len, usize::from(query.wide().is_some()));
+        let (id, len, wide) = (query.id(), self.len, usize::from(query.names_others()));
         assert!(
             was_there,
             "the query of record {id} leaves a key of database {db}, and is missing among {len}"
         );
         self.len -= 1;
         self.wide = self.wide.checked_sub(wide).expect("a query that reads several shards was counted");
+    }
+
+    pub(in crate::watch) fn insert_selecting(&mut self, query: &SharedQuery) {
+        self.selecting.insert(query);
+        self.len += 1;
+    }
+
+    pub(crate) fn remove_selecting(&mut self, query: &SharedQuery) {
+        let was_there = self.selecting.remove(query);
+        assert!(was_there, "the query of record {} leaves, and is not found by labels", query.id());
+        self.len -= 1;
+    }
+
+    pub(in crate::watch) fn selecting(&self) -> &Selecting {
+        &self.selecting
     }
 
     pub(in crate::watch) fn insert_everywhere(&mut self, query: &SharedQuery) {
@@ -191,6 +230,13 @@ impl Index {
     ) -> usize {
         let database = self.databases.get(&db);
         let spared = database.map_or(0, |database| database.note(key, touched, &entry, noted));
+        // What touches only parts of a value brings no series.
+        if self.selects()
+            && let Touched::Everything = touched
+            && let Some(series) = entry().and_then(series_of)
+        {
+            self.selecting.for_each_of(db, series.labels(), |query| Query::note_key(query, key, noted));
+        }
         for query in &self.everywhere {
             if query.read.db() == db && query.read.may_concern(key) {
                 Query::note_key(query, key, noted);
@@ -206,10 +252,16 @@ impl Index {
         }
         let everywhere = self.everywhere.iter().filter(|query| query.read.db() == db);
         everywhere.for_each(|query| Query::note_everything(query, noted));
+        self.selecting.for_each(db, |query| Query::note_everything(query, noted));
     }
 }
 
 impl Query {
+    /// Returns whether the query names keys of several shards.
+    fn names_others(&self) -> bool {
+        self.wide().is_some() && self.selection().is_none()
+    }
+
     /// Returns the shards that the query reads, if there are several but not all.
     fn several(&self) -> impl Iterator<Item = usize> {
         let shards: &[usize] = match self.wide() {

@@ -96,7 +96,7 @@ impl Watched {
         let mut is_concerned = |query: &SharedQuery, touched: &Touched<'_>| {
             let is_touched = query.is_touched(touched, entry);
             if is_touched {
-                Query::note_touched(query, touched, noted);
+                Query::note_touched(query, &self.key, touched, noted);
             }
             is_touched
         };
@@ -168,13 +168,14 @@ pub(in crate::watch) fn names(query: &Query) -> impl Iterator<Item = u64> {
 /// change cannot.
 pub(in crate::watch) fn note_sole<'e>(
     query: &SharedQuery,
+    key: &[u8],
     touched: &Touched<'_>,
     entry: &impl Fn() -> Option<&'e Entry>,
     noted: &mut Vec<Noted>,
 ) -> bool {
     let is_touched = query.is_touched(asked_of(touched), entry);
     if is_touched {
-        Query::note_touched(query, touched, noted);
+        Query::note_touched(query, key, touched, noted);
     }
     !is_touched
 }

@@ -51,6 +51,8 @@ pub(crate) enum Part {
     /// Points of a time series: with the open bucket of a compacted one, or only its own; only those
     /// between two times, or any.
     Points { with_open_bucket: bool, between: Option<(i64, i64)> },
+    /// The labels of a time series, whatever points it has.
+    Labels,
 }
 
 impl Part {
@@ -85,9 +87,15 @@ impl Part {
         Window::of(args, preset).map_or(Self::Everything, Self::Window)
     }
 
-    /// Points of a time series, whose options are behind position 1.
-    pub(crate) fn points(args: &[&[u8]]) -> Self {
-        let has = |option: &str| args.iter().skip(2).any(|word| parse::is(word, option));
+    /// The last points of time series.
+    pub(crate) fn last_points(args: &[&[u8]]) -> Self {
+        let with_open_bucket = args.iter().any(|word| parse::is(word, "LATEST"));
+        Self::Points { with_open_bucket, between: None }
+    }
+
+    /// Points of a time series, whose ends and options begin at a position.
+    pub(crate) fn points(args: &[&[u8]], at: usize) -> Self {
+        let has = |option: &str| args.iter().skip(at).any(|word| parse::is(word, option));
         let with_open_bucket = has("LATEST");
         // Neighbours of the range may count in its buckets.
         let is_exact = !with_open_bucket && !has("AGGREGATION");
@@ -95,7 +103,7 @@ impl Part {
             let word = args.get(at)?;
             if *word == open { Some(none) } else { parse::canonical_integer(word) }
         };
-        let between = if is_exact { end(2, b"-", 0).zip(end(3, b"+", i64::MAX)) } else { None };
+        let between = if is_exact { end(at, b"-", 0).zip(end(at + 1, b"+", i64::MAX)) } else { None };
         Self::Points { with_open_bucket, between }
     }
 
@@ -165,6 +173,7 @@ impl Part {
                 counted.is_touched(&arg, moves, entry().and_then(sorted_set))
             }
             (Self::Points { with_open_bucket, .. }, Touched::OpenBucket) => *with_open_bucket,
+            (Self::Labels, Touched::Points(_) | Touched::OpenBucket) => false,
             (Self::Points { between: Some((from, to)), .. }, Touched::Points(points)) => {
                 points.iter().any(|(time, _)| (from..=to).contains(&time))
             }

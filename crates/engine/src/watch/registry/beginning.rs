@@ -1,6 +1,7 @@
 //! Creation of queries, and their fixed size.
 
 use crate::keyspace::Keyspace;
+use crate::value::LabelFilter;
 use crate::watch::budget::Cost;
 use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
@@ -60,11 +61,12 @@ impl Query {
         let mut state = State { answer, emissions, listeners, more };
         state.keep(answered);
         let wide = (!matches!(reach, Reach::One(_))).then_some(reach);
+        let selection = read.selection();
         let is_special = wide.is_some() || part != Part::Everything;
         Self {
             id,
             read,
-            special: is_special.then(|| Box::new(Special { wide, part })),
+            special: is_special.then(|| Box::new(Special { wide, part, selection })),
             saved: AtomicU32::new(0),
             noted: AtomicU8::new(0),
             is_removed: AtomicBool::new(false),
@@ -80,7 +82,8 @@ impl Query {
 
     /// Returns the bytes that do not depend on the query's state.
     pub(in crate::watch) fn fixed_bytes(&self) -> usize {
-        let special = if self.special.is_some() { size_of::<Special>() } else { 0 };
+        let selection = self.selection().map_or(0, LabelFilter::bytes);
+        let special = if self.special.is_some() { size_of::<Special>() + selection } else { 0 };
         let places = PLACES_BYTES + watched_key::names(self).count() * watched_key::NAME_BYTES;
         size_of::<Self>() + self.read.bytes() + special + places
     }

@@ -114,13 +114,13 @@ impl Engine {
                 listing.update(keys);
             }
             self.registry().resize(0, query.fixed_bytes());
-            self.registry().count(&mut state, 0);
         }
         if is_dormant {
             self.registry().dormant.fetch_add(1, Ordering::Relaxed);
         } else {
             Query::join_index(query, keys);
         }
+        self.registry().count(&mut query.lock(), 0);
     }
 
     pub(in crate::watch) fn unregister(
@@ -151,7 +151,9 @@ impl Query {
     /// Adds a query to the indices of the keys that it reads. The caller has locked everything that
     /// it reads.
     pub(in crate::watch) fn join_index(query: &SharedQuery, keys: &mut Keys<'_>) {
-        if query.wide() == Some(&Reach::All) {
+        if query.selection().is_some() {
+            Self::begin_selecting(query, keys);
+        } else if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
         } else {
             for key in query.read.keys() {
@@ -163,7 +165,9 @@ impl Query {
     /// Removes a query from the indices that it has joined. The caller has locked everything that
     /// it reads.
     pub(in crate::watch) fn leave_index(query: &SharedQuery, keys: &mut Keys<'_>) {
-        if query.wide() == Some(&Reach::All) {
+        if query.selection().is_some() {
+            Self::end_selecting(query, keys);
+        } else if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
         } else {
             for key in query.read.keys() {

@@ -1,5 +1,6 @@
 //! Start, resumption and end of subscriptions.
 
+use crate::command::find_series;
 use crate::context::Keys;
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -58,11 +59,21 @@ const READS_OF_EVERYTHING: usize = 256;
 
 /// Refuses a read of keys that too many others read: a change would take too long.
 fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
-    let (present, most) = if *reach == Reach::All {
+    let db = read.db();
+    let (present, most) = if let Some(filter) = read.selection() {
+        let selected: Vec<Box<[u8]>> = keys
+            .as_logged(|keys| find_series(&filter, keys).into_iter().map(|(key, _)| key.into()).collect());
+        let of_keys = selected.iter().map(|key| keys.shard_mut(key).index().of_key(db, key).len());
+        let of_keys = of_keys.max().unwrap_or(0);
+        let beside = keys.shards().map(|shard| shard.index().selecting().beside(db, &filter)).max();
+        match beside {
+            Some((beside, true)) if beside >= READS_OF_EVERYTHING => (beside, READS_OF_EVERYTHING),
+            beside => (of_keys.max(beside.map_or(0, |(beside, _)| beside)), READS_OF_A_KEY),
+        }
+    } else if *reach == Reach::All {
         let most = keys.shards().map(|shard| shard.index().everywhere().len()).max();
         (most.unwrap_or(0), READS_OF_EVERYTHING)
     } else {
-        let db = read.db();
         let counts = read.keys().into_iter().map(|key| keys.shard_mut(key).index().of_key(db, key).len());
         (counts.max().unwrap_or(0), READS_OF_A_KEY)
     };
