@@ -48,7 +48,7 @@ pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
-pub(crate) use series::{Clock, Followed, find_series, replay_points};
+pub(crate) use series::{begin_following, decode_followed, find_series, replay_points};
 pub use similar::similar;
 pub(crate) use table::find_logged;
 pub use table::{CommandTable, all, by_id, find, resolve};

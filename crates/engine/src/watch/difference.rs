@@ -54,21 +54,21 @@ pub(crate) fn write_gone_row(reply: &mut Reply, time: i64) {
 }
 
 /// Writes the head of a series of which rows have changed: the rows follow.
-fn write_changed_series(reply: &mut Reply, name: &[u8]) {
+pub(crate) fn write_changed_series(reply: &mut Reply, name: &[u8]) {
     reply.array(3);
     reply.encoded(name);
     reply.bulk(b"change");
 }
 
 /// Writes the head of a series of which everything is new: its parts follow.
-fn write_whole_series(reply: &mut Reply, name: &[u8], parts: usize) {
+pub(crate) fn write_whole_series(reply: &mut Reply, name: &[u8], parts: usize) {
     reply.array(2 + parts);
     reply.encoded(name);
     reply.bulk(b"whole");
 }
 
 /// Writes a series that has left the answer.
-fn write_gone_series(reply: &mut Reply, name: &[u8]) {
+pub(crate) fn write_gone_series(reply: &mut Reply, name: &[u8]) {
     reply.array(2);
     reply.encoded(name);
     reply.bulk(b"gone");

@@ -3,9 +3,9 @@
 use crate::watch::budget::Spending;
 use crate::watch::difference::difference;
 use crate::watch::emission::Emission;
+use crate::watch::following::{NotedPoints, Outcome};
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
-use crate::watch::reading::NotedPoints;
 use crate::watch::state::{Answered, State};
 use crate::watch::watched_read::{Query, SharedQuery};
 use tidemark_fault::{Fault, is_planted};
@@ -31,10 +31,8 @@ thread_local! {
 /// What has changed for a query.
 #[derive(Clone, Copy)]
 enum Change<'a> {
-    /// Anything.
-    Any,
-    /// Points of its series: as they were before.
-    Points(&'a NotedPoints),
+    /// Points of its series, as they were before; and anything else, unless `points_alone`.
+    Noted { points: &'a NotedPoints, points_alone: bool },
     /// The time as of which it is answered: the new one, in microseconds since 1970.
     Time(u64),
 }
@@ -81,7 +79,7 @@ impl Engine {
         for noted in noted {
             match noted {
                 Noted::Query(query) => {
-                    let change = if query.leave_noted() { Change::Points(&points) } else { Change::Any };
+                    let change = Change::Noted { points: &points, points_alone: query.leave_noted() };
                     if query.is_heard() {
                         emit(&query, change, true, &mut spending);
                     } else {
@@ -136,14 +134,14 @@ impl Engine {
         if !spending.affords(is_heard) {
             return self.make_dormant(keys, query);
         }
-        Query::select(query, keys);
+        let beyond = Query::select(query, keys);
         if let Change::Time(as_of_us) = change {
             let mut state = query.lock();
             self.registry().saving.before_change(query, &state);
             state.set_as_of(as_of_us);
         }
         if query.read.emits_changes() {
-            self.emit_change(keys, query, change, moment);
+            self.emit_change(keys, query, change, beyond.as_deref(), moment);
         } else {
             self.emit_one(keys, query, moment);
         }
@@ -184,26 +182,42 @@ impl Engine {
         }
     }
 
-    /// Emits for a read that emits changes. If its rows are followed and only points or the time have
-    /// changed, the rows that this concerns are read; otherwise, all of it is, and compared.
-    fn emit_change(&self, keys: &mut Keys<'_>, query: &SharedQuery, change: Change<'_>, moment: Moment) {
+    /// Emits for a read that emits changes. If its rows are followed, those that the change concerns are
+    /// read; otherwise, all of it is, and compared. `beyond` has the keys of series that it selects of which
+    /// more than points may have changed, if it is known which.
+    fn emit_change(
+        &self,
+        keys: &mut Keys<'_>,
+        query: &SharedQuery,
+        change: Change<'_>,
+        beyond: Option<&[(Box<[u8]>, bool)]>,
+        moment: Moment,
+    ) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;
         self.registry().count_evaluated();
         let mut state = query.lock();
         self.registry().saving.before_change(query, &state);
         let as_of_us = state.as_of_us();
-        let rows = match (change, state.followed_mut()) {
-            (Change::Points(points), Some(followed)) => {
-                Some(query.read.follow(keys, followed.as_mut(), points))
+        let outcome = match (change, state.followed_mut(), beyond) {
+            (Change::Noted { points, points_alone }, Some(followed), Some(beyond))
+                if points_alone || query.selection().is_some() =>
+            {
+                query.read.follow(keys, followed.as_mut(), points, beyond)
             }
-            (Change::Time(as_of_us), Some(followed)) => {
-                Some(query.read.slide(keys, followed.as_mut(), as_of_us))
+            (Change::Time(as_of_us), Some(followed), Some([])) => {
+                query.read.slide(keys, followed.as_mut(), as_of_us)
             }
-            _ => None,
+            _ => Ok(Outcome::Lost),
         };
-        let content = match rows {
-            Some(rows) => rows.map(|rows| rows.map(|rows| (SharedBytes::from(&rows[..]), true))),
-            None => {
+        if query.selection().is_some() {
+            let answer = state.answer.heap_bytes();
+            self.registry().count(&mut state, answer);
+        }
+        let content = match outcome {
+            Err(unreadable) => Err(unreadable),
+            Ok(Outcome::Same) => Ok(None),
+            Ok(Outcome::Changed(rows)) => Ok(Some((SharedBytes::from(&rows[..]), true))),
+            Ok(Outcome::Lost) => {
                 drop(state);
                 let present = answered(keys, &query.read, as_of_us);
                 state = query.lock();
@@ -286,8 +300,8 @@ pub(super) fn answered(
     as_of_us: Option<u64>,
 ) -> Result<Answered, UnreadableBlock> {
     let answer = with_answer(keys, read, as_of_us, |answer| SharedBytes::from(answer))?;
-    let has_rows = answer.first() == Some(&b'*');
-    let followed = if has_rows { read.begin_following(keys, as_of_us)? } else { None };
+    let is_error = answer.first() == Some(&b'-');
+    let followed = if is_error { None } else { read.begin_following(keys, as_of_us)? };
     Ok(Answered { answer, followed, as_of_us })
 }
 

@@ -1,16 +1,15 @@
 //! Properties of a read from the command table, and its answers.
 
-use crate::command::{self, Clock, Command, Followed, KeySpec, Run, parse};
+use crate::command::{self, Command, KeySpec, Run, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{self, Cursor, LoggedCommand};
-use crate::value::series::Points;
-use crate::value::{LabelFilter, Unit};
+use crate::value::{LabelFilter, TimeSeries, Unit};
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
-use crate::watch::following::{Following, Undo};
+use crate::watch::following::{Changes, Following, NotedPoints, Outcome};
 use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
 use crate::watch::part::Part;
 use crate::watch::reach::Reach;
@@ -20,11 +19,7 @@ use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
 use crate::wire::shared_bytes::SharedBytes;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 use tidemark_series::{UnreadableBlock, guarded};
-
-/// Points before the changes of a record, by database and key.
-pub(super) type NotedPoints = BTreeMap<(u8, Box<[u8]>), Undo>;
 
 /// Makes an iteration return everything in one call.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -212,74 +207,66 @@ impl Read {
     /// has locked all shards within its reach.
     ///
     /// # Errors
-    /// A block of the series cannot be read.
+    /// A block of a series cannot be read.
     pub(super) fn begin_following(
         &self,
         keys: &mut Keys<'_>,
         as_of_us: Option<u64>,
     ) -> Result<Option<Box<dyn Following>>, UnreadableBlock> {
-        let Some(key) = self.changing().and_then(|_| self.sole_key()) else { return Ok(None) };
+        if self.changing().is_none() {
+            return Ok(None);
+        }
         let begin = |keys: &Keys<'_>, args: &[&[u8]]| {
-            let (points, unit) = points_of(keys, key)?;
-            Followed::begin(points, args, Clock::new(as_of_us.unwrap_or(0), unit))
+            let found = self.selection().map(|filter| command::find_series(&filter, keys));
+            let selected: Vec<Box<[u8]>> = found.into_iter().flatten().map(|(key, _)| key.into()).collect();
+            let series = |key: &[u8]| series_of(keys, key);
+            command::begin_following(&series, args, as_of_us.unwrap_or(0), &selected, self.protocol)
         };
-        let followed = guarded(|| self.among(keys, begin))?;
-        Ok(followed.map(|followed| Box::new(followed) as Box<dyn Following>))
+        guarded(|| self.among(keys, begin))
     }
 
-    /// Follows a change of the points of its only key. Returns the rows that have changed; `None` if
-    /// none has. The caller has locked that key's shard.
+    /// Follows changes of the series that it reads. The caller has locked all shards within its reach.
     ///
     /// # Errors
-    /// A block of the series cannot be read: what is followed is wrong then.
+    /// A block of a series cannot be read: what is followed is wrong then.
     pub(super) fn follow(
         &self,
         keys: &mut Keys<'_>,
         followed: &mut dyn Following,
-        noted: &NotedPoints,
-    ) -> Result<Option<Vec<u8>>, UnreadableBlock> {
-        let key = self.sole_key().expect("rows are followed of a read of one key");
-        let Some(undo) = noted.get(&(self.db, key.into())) else { return Ok(None) };
+        points: &NotedPoints,
+        beyond: &[(Box<[u8]>, bool)],
+    ) -> Result<Outcome, UnreadableBlock> {
+        let changes = Changes { db: self.db, points, beyond };
         guarded(|| {
-            self.among(keys, |keys, _| {
-                let (points, _) = points_of(keys, key).expect("a key whose points have changed has a series");
-                followed.follow(points, undo, self.protocol)
+            self.among(keys, |keys, args| {
+                followed.follow(&|key: &[u8]| series_of(keys, key), args, &changes, self.protocol)
             })
         })
     }
 
-    /// Whether a point leaves or comes if the followed range of its only key moves to another time. The
-    /// caller has locked that key's shard.
+    /// Whether a point leaves or comes if the followed range moves to another time. The caller has locked
+    /// all shards within its reach.
     pub(super) fn passes(&self, keys: &mut Keys<'_>, followed: &dyn Following, as_of_us: u64) -> bool {
-        let key = self.sole_key().expect("rows are followed of a read of one key");
         let passes = guarded(|| {
-            self.among(keys, |keys, args| {
-                let (points, unit) =
-                    points_of(keys, key).expect("a key whose rows are followed has a series");
-                followed.passes(points, args, Clock::new(as_of_us, unit))
-            })
+            self.among(keys, |keys, args| followed.passes(&|key: &[u8]| series_of(keys, key), args, as_of_us))
         });
         // What cannot be read is not known to stay.
         passes.unwrap_or(true)
     }
 
-    /// Moves the followed range of its only key to another time. Returns the rows that have changed;
-    /// `None` if none has. The caller has locked that key's shard.
+    /// Moves the followed range to another time. The caller has locked all shards within its reach.
     ///
     /// # Errors
-    /// A block of the series cannot be read: what is followed is wrong then.
+    /// A block of a series cannot be read: what is followed is wrong then.
     pub(super) fn slide(
         &self,
         keys: &mut Keys<'_>,
         followed: &mut dyn Following,
         as_of_us: u64,
-    ) -> Result<Option<Vec<u8>>, UnreadableBlock> {
-        let key = self.sole_key().expect("rows are followed of a read of one key");
+    ) -> Result<Outcome, UnreadableBlock> {
         guarded(|| {
             self.among(keys, |keys, args| {
-                let (points, unit) =
-                    points_of(keys, key).expect("a key whose rows are followed has a series");
-                followed.slide(points, args, Clock::new(as_of_us, unit), self.protocol)
+                followed.slide(&|key: &[u8]| series_of(keys, key), args, as_of_us, self.protocol)
             })
         })
     }
@@ -300,8 +287,8 @@ impl Read {
         let [FOLLOWED, followed @ ..] = kept else {
             return Some(Answered { answer: SharedBytes::from(kept), followed: None, as_of_us });
         };
-        let followed = Followed::decode(&self.borrowed(), &mut Cursor::new(followed))?;
-        Some(Answered { answer: SharedBytes::default(), followed: Some(Box::new(followed)), as_of_us })
+        let followed = command::decode_followed(&self.borrowed(), &mut Cursor::new(followed))?;
+        Some(Answered { answer: SharedBytes::default(), followed: Some(followed), as_of_us })
     }
 
     /// Appends the encoding used in the log and in snapshots.
@@ -355,10 +342,10 @@ impl Read {
     }
 }
 
-/// Returns the points of the series that a key has, and their unit; `None` if it has none, or a lens.
-fn points_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<(&'k Points, Unit)> {
+/// Returns the series that a key has; `None` if it has none, or a lens.
+fn series_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
     let seen = keys.see(key).ok()??;
-    seen.view.is_plain().then(|| (seen.series.points(), seen.unit()))
+    seen.view.is_plain().then_some(seen.series)
 }
 
 /// Returns the position of the pattern that key names must match, in a read's canonical form.

@@ -40,20 +40,25 @@ impl Query {
     }
 
     /// Finds out which series a query reads, if it selects them, after the changes that it has noted. All
-    /// shards are locked. O(keys that have changed), if it is known which.
+    /// shards are locked. Returns the keys of which more than points may have changed, and whether it reads
+    /// them; `None` if any may have. O(keys that have changed), if it is known which.
     ///
     /// # Panics
     /// A shard is not locked.
-    pub(in crate::watch) fn select(query: &SharedQuery, keys: &mut Keys<'_>) {
-        let Some(filter) = query.selection() else { return };
+    pub(in crate::watch) fn select(
+        query: &SharedQuery,
+        keys: &mut Keys<'_>,
+    ) -> Option<Vec<(Box<[u8]>, bool)>> {
+        let Some(filter) = query.selection() else { return Some(Vec::new()) };
         assert!(keys.holds_all(), "the query of record {} reads every shard", query.id);
         let read_db = query.read.db();
         let db = keys.db();
         keys.select(read_db);
         let mut state = query.lock();
         let selected = state.selected_mut().expect("a query in the index has series that it reads, or none");
-        match selected.take_changed() {
+        let beyond = match selected.take_changed() {
             Changed::Keys(changed) => {
+                let mut beyond = Vec::with_capacity(changed.len());
                 for key in changed {
                     let is_read = keys.as_logged(|keys| {
                         let series = keys.peek(&key).and_then(series_of);
@@ -62,7 +67,9 @@ impl Query {
                     if selected.set(&key, is_read) {
                         list(query, keys, &key, is_read);
                     }
+                    beyond.push((key, is_read));
                 }
+                Some(beyond)
             }
             Changed::Everything => {
                 let found: BTreeSet<Box<[u8]>> = keys.as_logged(|keys| {
@@ -71,10 +78,12 @@ impl Query {
                 let before = selected.replace(found);
                 before.difference(selected.keys()).for_each(|key| list(query, keys, key, false));
                 selected.keys().difference(&before).for_each(|key| list(query, keys, key, true));
+                None
             }
-        }
+        };
         drop(state);
         keys.select(db);
+        beyond
     }
 }
 

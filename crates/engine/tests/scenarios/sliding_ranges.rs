@@ -157,9 +157,15 @@ fn wake(engine: &Engine, query: &SharedQuery, cut: &Cut, now_us: u64) {
 
 #[test]
 fn a_dormant_range_goes_on_as_of_the_time_of_its_last_tick() {
-    for line in ["TS.RANGE k -5s +", "TS.RANGE k -5s + | EVERY 3", "TS.NRANGE 1 k -5s now"] {
+    for line in [
+        "TS.RANGE k -5s +",
+        "TS.RANGE k -5s + | EVERY 3",
+        "TS.NRANGE 1 k -5s now",
+        "TS.MRANGE -5s + FILTER l=v",
+    ] {
         let engine = engine();
         let client = Client::new(&engine);
+        client.run("TS.CREATE k LABELS l v");
         (0..9).for_each(|at| add(&client, at * 1_000, at));
         let range = watch(&engine, line);
         let cut = Cut::of(&engine);
@@ -186,7 +192,7 @@ fn a_dormant_range_goes_on_as_of_the_time_of_its_last_tick() {
     }
 }
 
-const READS: [&str; 16] = [
+const READS: [&str; 20] = [
     "TS.RANGE k -10s +",
     "TS.RANGE k -10s now",
     "TS.REVRANGE k -20s + COUNT 3",
@@ -203,6 +209,10 @@ const READS: [&str; 16] = [
     "TS.MRANGE -12s + FILTER room=hall",
     "TS.MREVRANGE -12s now AGGREGATION max 4000 FILTER room=hall GROUPBY room REDUCE sum",
     "TS.REVRANGE k -1m + COUNT 100 AGGREGATION last 86400000",
+    "TS.MREVRANGE -9s now COUNT 3 FILTER room=hall",
+    "TS.MRANGE -8s -1s EXCLUDEEMPTY FILTER room=~h.*",
+    "TS.MRANGE -20s + AGGREGATION avg,count 3000 FILTER room=hall",
+    "TS.MRANGE -11s now COUNT 4 FILTER room=hall GROUPBY room REDUCE max",
 ];
 
 /// Clients follow ranges through writes at random times, and ticks. Then the emissions are made again from
@@ -221,7 +231,7 @@ fn clients_that_apply_changes_have_what_a_read_as_of_the_last_tick_answers() {
             client.run(line);
         }
         let (mut folding, mut cuts): (Vec<Folding>, Vec<Option<Cut>>) = (Vec::new(), vec![None]);
-        for step in 0..200 {
+        for step in 0..240 {
             client.now_us += random.below(2_500) * 1_000 + random.below(1_000);
             if step % 4 == 0 && folding.len() < READS.len() {
                 let protocol = if random.once_in(2) { Protocol::Resp2 } else { Protocol::Resp3 };
@@ -239,9 +249,19 @@ fn clients_that_apply_changes_have_what_a_read_as_of_the_last_tick_answers() {
                 0..=7 => format!("TS.ADD {key} {at} {}", random.pick(&["1", "3.5", "NaN", "7"])),
                 8 => format!("TS.MADD k {at} 1 other {at} 2 k {} 3", at + 10),
                 9 => format!("TS.DEL {key} {at} {}", at + random.below(5_000)),
-                10 if random.once_in(4) => {
-                    random.pick(&["DEL other", "TS.ALTER k RETENTION 25000", "EXPIRE k 1000"]).to_owned()
-                }
+                10 if random.once_in(4) => random
+                    .pick(&[
+                        "DEL other",
+                        "TS.ALTER k RETENTION 25000",
+                        "EXPIRE k 1000",
+                        "TS.ALTER other LABELS room attic",
+                        "TS.ALTER other LABELS room hall",
+                        "TS.CREATE third UNIT us LABELS room hall",
+                        "DEL third",
+                        "RENAME other third",
+                        "SET third 1",
+                    ])
+                    .to_owned(),
                 _ => format!("TS.INCRBY {key} 1 TIMESTAMP {}", client.now_us / 1000 + 3_000),
             };
             let why = format!("seed {seed}, step {step}: {line}: {}", client.run(&line));

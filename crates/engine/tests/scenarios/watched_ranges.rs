@@ -442,7 +442,7 @@ fn random_read(random: &mut Random) -> String {
     let to = random.pick(&["+", "+", "40", "77"]);
     let options = options(random);
     let rev = if is_reversed { "REV" } else { "" };
-    match random.below(5) {
+    match random.below(6) {
         0 | 1 => {
             let key = random.pick(&["a", "b", "c", "d", "lens"]);
             format!("TS.{rev}RANGE {key} {from} {to}{options}")
@@ -453,6 +453,8 @@ fn random_read(random: &mut Random) -> String {
             let (excludes, group) = match random.below(6) {
                 0 => (" EXCLUDEEMPTY", ""),
                 1 if !options.contains(',') => ("", " GROUPBY m REDUCE sum"),
+                2 if !options.contains(',') => ("", " GROUPBY l REDUCE std.s"),
+                3 if !options.contains(',') => ("", " GROUPBY m REDUCE max"),
                 _ => ("", ""),
             };
             let filter = random.pick(&["l=x", "l=(x,y)", "l=~.+", "l=x m!="]);
@@ -465,7 +467,13 @@ fn random_write(random: &mut Random) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let time = random.below(90);
     let value = random.pick(&["1", "2", "3.5", "7", "NaN", "-0", "0", "0.1"]);
-    match random.below(40) {
+    match random.below(44) {
+        40 => {
+            random.pick(&["SET x 1", "MOVE b 1", "MOVE c 1", "COPY a d DB 1 REPLACE", "SADD y 1"]).to_owned()
+        }
+        41 => format!("TS.ALTER {key} LABELS l x m {}", random.pick(&["z", "a"])),
+        42 => format!("TS.CREATE {key} LABELS m {other} l x"),
+        43 => format!("TS.ADD {key} {time} {value} LABELS l x m {other}"),
         0..=15 => format!("TS.ADD {key} {time} {value} ON_DUPLICATE LAST"),
         16..=19 => format!("TS.MADD {key} {time} {value} {other} {} {value} {key} {} 2", time + 1, time + 3),
         20 | 21 => format!("TS.ADD {key} {time} {value} ON_DUPLICATE SUM LABELS l x m {other}"),
@@ -599,4 +607,124 @@ fn rows_are_followed_through_blocks_late_points_and_retention() {
             assert!(answers <= 2, "{}: {answers} of {} emissions are answers", one.line, emitted.len());
         }
     }
+}
+
+/// Ranges of the series with some labels, which come, go and change their labels meanwhile: all emissions
+/// are changes, also those of groups.
+#[test]
+fn rows_of_the_series_with_some_labels_are_followed() {
+    const READS: [&str; 14] = [
+        "TS.MRANGE - + FILTER room=hall",
+        "TS.MREVRANGE - + WITHLABELS COUNT 3 FILTER room=hall",
+        "TS.MRANGE 200 900 SELECTED_LABELS unit none FILTER room=~h.*",
+        "TS.MRANGE - + AGGREGATION avg,count 50 FILTER room=hall",
+        "TS.MREVRANGE 100 950 COUNT 2 AGGREGATION min,max 40 BUCKETTIMESTAMP end EXCLUDEEMPTY FILTER room=hall",
+        "TS.MRANGE 300 700 EXCLUDEEMPTY FILTER_BY_VALUE 3 4 FILTER room=hall",
+        "TS.MRANGE - + FILTER room=hall GROUPBY unit REDUCE sum",
+        "TS.MREVRANGE - + WITHLABELS COUNT 4 FILTER room=hall GROUPBY unit REDUCE max",
+        "TS.MRANGE 200 900 SELECTED_LABELS room unit FILTER room=hall GROUPBY room REDUCE std.p",
+        "TS.MRANGE - + COUNT 5 AGGREGATION sum 30 FILTER room=hall GROUPBY room REDUCE avg",
+        "TS.MREVRANGE - + ALIGN 7 AGGREGATION last 64 BUCKETTIMESTAMP mid FILTER room=(hall,attic) GROUPBY unit REDUCE range",
+        "TS.MRANGE - + FILTER_BY_VALUE 2 5 COUNT 3 FILTER room=hall unit!=c GROUPBY unit REDUCE count",
+        "TS.MRANGE - + FILTER_BY_TS 100 200 300 400 500 600 FILTER unit=(c,f) GROUPBY unit REDUCE min",
+        "TS.MRANGE - + FILTER room=hall unit=",
+    ];
+    for seed in 0..5 {
+        let mut random = Random::new(2000 + seed);
+        let engine = engine();
+        let client = Client::new(&engine);
+        for (key, labels) in
+            [("a", "room hall unit c"), ("b", "room hall unit f"), ("c", "room attic unit c")]
+        {
+            client.run(&format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS {labels}"));
+            (0..400).for_each(|at| drop(client.run(&format!("TS.ADD {key} {} {}", 2 * at, at % 7))));
+        }
+        let mut folding: Vec<Folding> = Vec::new();
+        for line in READS {
+            for protocol in [Protocol::Resp2, Protocol::Resp3] {
+                folding.extend(Folding::begin(&engine, line, protocol, START_US));
+            }
+        }
+        assert_eq!(folding.len(), 2 * READS.len());
+        let mut cuts = vec![None];
+        for step in 0..120 {
+            if step % 50 == 20 {
+                cuts.push(Some(Cut::of(&engine)));
+            }
+            let (key, other) = (random.pick(&["a", "b", "c", "d"]), random.pick(&["a", "b", "c", "d"]));
+            let (at, value) = (random.below(1000), random.pick(&["1", "3.5", "4", "NaN", "-0"]));
+            let labels =
+                random.pick(&["room hall unit c", "room hall unit f", "room hall", "room attic unit c"]);
+            let line = match random.below(16) {
+                0..=5 => format!("TS.ADD {key} {at} {value} ON_DUPLICATE LAST"),
+                6 | 7 => format!("TS.MADD {key} {at} 2 {other} {at} 3 {key} {} 1", at + 1),
+                8 | 9 => format!("TS.DEL {key} {at} {}", at + random.below(60)),
+                10 => format!("TS.ALTER {key} LABELS {labels}"),
+                11 => format!("TS.ADD {key} {at} {value} LABELS {labels}"),
+                12 => format!("DEL {key}"),
+                13 => format!("RENAME {key} {other}"),
+                14 => format!("TS.ALTER {key} RETENTION {}", random.pick(&["0", "600", "300"])),
+                _ => format!("SET {} 1", random.pick(&["x", "y", "d"])),
+            };
+            let answer = client.run(&line);
+            let why = format!("seed {seed}, step {step}: {line}: {answer}");
+            folding.iter_mut().for_each(|one| one.follow(&engine, &why));
+        }
+        for one in &folding {
+            let emitted = emitted(&one.subscribed);
+            assert!(!emitted.is_empty() && emitted.iter().all(|(is_change, _)| *is_change), "{}", one.line);
+            for cut in &cuts {
+                one.make_anew(&engine, cut.as_ref(), &format!("seed {seed}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn series_and_groups_come_change_and_leave() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("TS.ADD a 1 1 LABELS room hall unit c");
+    let series = watch(&engine, "TS.MRANGE - + FILTER room=hall");
+    let groups = watch(&engine, "TS.MRANGE - + FILTER room=hall GROUPBY unit REDUCE sum");
+    for line in [
+        "TS.ADD a 2 2",
+        "TS.ADD b 2 3 LABELS room hall unit c",
+        "TS.ALTER b LABELS room hall unit f",
+        "SET x 1",
+        "EXPIRE a 100",
+        "RENAME b c",
+        "DEL a",
+    ] {
+        assert!(!client.run(line).starts_with('-'), "{line}");
+    }
+    let changes = |expected: &[&str]| -> Vec<(bool, String)> {
+        expected.iter().map(|change| (true, (*change).to_owned())).collect()
+    };
+    assert_eq!(
+        emitted(&series),
+        changes(&[
+            "*1 *3 $1 a $6 change *1 *2 :2 ,2",
+            "*1 *5 $1 b $5 whole %0 %1 $11 aggregators *0 *1 *2 :2 ,3",
+            "*2 *2 $1 b $4 gone *5 $1 c $5 whole %0 %1 $11 aggregators *0 *1 *2 :2 ,3",
+            "*1 *2 $1 a $4 gone",
+        ])
+    );
+    let whole = |value: &str, sources: &str, rows: &str| {
+        format!("*6 $6 unit={value} $5 whole %0 %1 $8 reducers *1 $3 sum %1 $7 sources {sources} {rows}")
+    };
+    assert_eq!(
+        emitted(&groups),
+        changes(&[
+            "*1 *3 $6 unit=c $6 change *1 *2 :2 ,2",
+            &format!("*1 {}", whole("c", "*2 $1 a $1 b", "*2 *2 :1 ,1 *2 :2 ,5")),
+            &format!(
+                "*2 {} {}",
+                whole("c", "*1 $1 a", "*2 *2 :1 ,1 *2 :2 ,2"),
+                whole("f", "*1 $1 b", "*1 *2 :2 ,3")
+            ),
+            &format!("*1 {}", whole("f", "*1 $1 c", "*1 *2 :2 ,3")),
+            "*1 *2 $6 unit=c $4 gone",
+        ])
+    );
 }

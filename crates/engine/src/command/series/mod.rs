@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows ──► creating ◄── adding, ruling ──► compaction ──► foresight, options ──► points ──► errors
-//!      └─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
+//!      └─► following ─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
 //! ```
 //!
 //! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
@@ -14,6 +14,7 @@ mod compaction;
 mod creating;
 mod errors;
 mod filter;
+mod following;
 mod foresight;
 mod options;
 mod pattern;
@@ -26,6 +27,5 @@ mod several;
 mod waiting;
 
 pub(crate) use adding::replay as replay_points;
-pub(crate) use clock::Clock;
 pub(crate) use filter::find as find_series;
-pub(crate) use range::Followed;
+pub(crate) use following::{begin_following, decode_followed};

@@ -118,20 +118,19 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
 
 /// How series are joined to groups.
 #[derive(Debug, Clone, Copy)]
-struct Grouping<'a> {
-    label: &'a [u8],
-    reducer: Aggregation,
+pub(super) struct Grouping<'a> {
+    pub(super) label: &'a [u8],
+    pub(super) reducer: Aggregation,
     reducer_name: &'a [u8],
 }
 
-/// A read of a range of several series.
+/// The options of a read of a range of several series.
 #[derive(Debug)]
-struct Request<'a> {
-    range: Range,
+pub(super) struct Options<'a> {
+    pub(super) range: Range,
     selected: Selected<'a>,
-    excludes_empty: bool,
-    filter: LabelFilter,
-    grouping: Option<Grouping<'a>>,
+    pub(super) excludes_empty: bool,
+    pub(super) grouping: Option<Grouping<'a>>,
 }
 
 /// Words that end the names of selected labels.
@@ -150,8 +149,12 @@ const RANGE_WORDS: [&str; 12] = [
     "EXCLUDEEMPTY",
 ];
 
-impl<'a> Request<'a> {
-    fn parse(args: &[&'a [u8]], clock: Clock) -> Result<Self, CommandError> {
+impl<'a> Options<'a> {
+    /// Parses the options, and returns the words of the filters as well.
+    pub(super) fn parse<'s>(
+        args: &'s [&'a [u8]],
+        clock: Clock,
+    ) -> Result<(Self, &'s [&'a [u8]]), CommandError> {
         let mut range = Range::between(args[1], args[2], clock)?;
         let (mut selected, mut excludes_empty, mut at) = (Selected::None, false, 3);
         while at < args.len() && !is(args[at], "FILTER") {
@@ -175,7 +178,6 @@ impl<'a> Request<'a> {
             return Err(errors::NO_FILTERS);
         }
         let group_at = words.iter().position(|word| is(word, "GROUPBY")).unwrap_or(words.len());
-        let filter = filter::parse(&words[..group_at])?;
         let grouping = match &words[group_at..] {
             [] => None,
             [_, label, reduce, reducer] if is(reduce, "REDUCE") => Some(Grouping {
@@ -191,7 +193,7 @@ impl<'a> Request<'a> {
         if grouping.is_some() && range.width() > 1 {
             return Err(errors::GROUP_OF_SEVERAL);
         }
-        Ok(Self { range, selected, excludes_empty, filter, grouping })
+        Ok((Self { range, selected, excludes_empty, grouping }, &words[..group_at]))
     }
 }
 
@@ -219,9 +221,9 @@ fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let Request { range, selected, excludes_empty, filter, grouping } =
-        Request::parse(args, milliseconds(ctx))?;
-    let found = filter::find(&filter, ctx.keys);
+    let (options, words) = Options::parse(args, milliseconds(ctx))?;
+    let found = filter::find(&filter::parse(words)?, ctx.keys);
+    let Options { range, selected, excludes_empty, grouping } = options;
     if clock::is_relative(args) {
         found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
     }
@@ -271,17 +273,40 @@ fn reply_members(
         }
         members = checked;
     }
-    let is_detailed = reply.protocol() == Protocol::Resp3;
+    let parts = 2 + usize::from(reply.protocol() == Protocol::Resp3);
     reply_head(reply, members.len());
     for Member { key, labels, source } in &members {
-        reply_name(reply, key, 2 + usize::from(is_detailed));
-        reply_answered(reply, labels);
-        if is_detailed {
-            reply_words(reply, "aggregators", range.aggregators().iter().map(String::as_bytes));
-        }
+        reply_name(reply, key, parts);
+        reply_parts_of_series(reply, labels, range);
         naming(key, || reply_range(reply, range, source, reverse))?;
     }
     Ok(())
+}
+
+/// Writes what is answered of a series besides its key and its rows.
+fn reply_parts_of_series(reply: &mut Reply, labels: &Answered, range: &Range) {
+    reply_answered(reply, labels);
+    if reply.protocol() == Protocol::Resp3 {
+        reply_words(reply, "aggregators", range.aggregators().iter().map(String::as_bytes));
+    }
+}
+
+/// Writes what is answered of a series, or of a group of them, besides its name and its rows. `value` is
+/// that of the group's label. Returns the number of parts.
+pub(super) fn reply_parts(
+    reply: &mut Reply,
+    options: &Options<'_>,
+    value: &[u8],
+    members: &[(&[u8], &TimeSeries)],
+) -> usize {
+    let is_detailed = reply.protocol() == Protocol::Resp3;
+    if let Some(grouping) = options.grouping {
+        Head::of(&options.selected, grouping, value, members).reply_parts(reply);
+        return if is_detailed { 3 } else { 1 };
+    }
+    let (_, series) = members.first().expect("what is answered has a series");
+    reply_parts_of_series(reply, &options.selected.of(series.labels()), &options.range);
+    1 + usize::from(is_detailed)
 }
 
 /// Writes a map of one name to a list of words.
@@ -292,18 +317,53 @@ fn reply_words<'w>(reply: &mut Reply, name: &str, words: impl ExactSizeIterator<
     words.for_each(|word| reply.bulk(word));
 }
 
-/// A group of series that is to be read, with what is answered about it.
+/// What is answered about a group of series.
 #[derive(Debug)]
-struct Grouped {
-    /// The label and the value that the members have.
-    label: (Box<[u8]>, Box<[u8]>),
-    reducer: Aggregation,
+struct Head {
+    name: Vec<u8>,
     reducer_name: Vec<u8>,
     keys: Vec<Box<[u8]>>,
     /// Labels in RESP2, with the reducer and the members, which RESP3 has beside them.
     labels: Answered,
     /// Labels in RESP3.
     own_labels: Answered,
+}
+
+impl Head {
+    fn of(
+        selected: &Selected<'_>,
+        grouping: Grouping<'_>,
+        value: &[u8],
+        members: &[(&[u8], &TimeSeries)],
+    ) -> Self {
+        let reducer_name = grouping.reducer_name.to_ascii_lowercase();
+        let label = (grouping.label, value);
+        Self {
+            name: [grouping.label, b"=", value].concat(),
+            keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
+            labels: labels_of_group(selected, label, &reducer_name, 3, members),
+            own_labels: labels_of_group(selected, label, &reducer_name, 1, members),
+            reducer_name,
+        }
+    }
+
+    /// Writes all but the name.
+    fn reply_parts(&self, reply: &mut Reply) {
+        if reply.protocol() == Protocol::Resp3 {
+            reply_answered(reply, &self.own_labels);
+            reply_words(reply, "reducers", [&self.reducer_name[..]].into_iter());
+            reply_words(reply, "sources", self.keys.iter().map(|key| &**key));
+        } else {
+            reply_answered(reply, &self.labels);
+        }
+    }
+}
+
+/// A group of series that is to be read.
+#[derive(Debug)]
+struct Grouped {
+    head: Head,
+    reducer: Aggregation,
     sources: Vec<Source>,
 }
 
@@ -321,15 +381,10 @@ fn groups_of(
             groups.entry(value).or_default().push((key, series));
         }
     }
-    let reducer_name = grouping.reducer_name.to_ascii_lowercase();
     let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| {
         Ok(Grouped {
-            label: (grouping.label.into(), value.into()),
+            head: Head::of(selected, grouping, value, &members),
             reducer: grouping.reducer,
-            reducer_name: reducer_name.clone(),
-            keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
-            labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
-            own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
             sources: members
                 .iter()
                 .map(|(key, series)| range.source(keys, key, series))
@@ -371,19 +426,11 @@ fn reply_groups(
     reverse: bool,
 ) -> Result<(), CommandError> {
     reply_head(reply, groups.len());
+    let parts = if reply.protocol() == Protocol::Resp3 { 4 } else { 2 };
     for group in groups {
         let rows = reduced(range, group, reverse)?;
-        let (label, value) = &group.label;
-        let name = [&**label, b"=", value].concat();
-        if reply.protocol() == Protocol::Resp3 {
-            reply_name(reply, &name, 4);
-            reply_answered(reply, &group.own_labels);
-            reply_words(reply, "reducers", [&group.reducer_name[..]].into_iter());
-            reply_words(reply, "sources", group.keys.iter().map(|key| &**key));
-        } else {
-            reply_name(reply, &name, 2);
-            reply_answered(reply, &group.labels);
-        }
+        reply_name(reply, &group.head.name, parts);
+        group.head.reply_parts(reply);
         reply_rows(reply, &rows);
     }
     Ok(())
@@ -399,12 +446,12 @@ fn shared_label<'s>(members: &[(&[u8], &'s TimeSeries)], name: &[u8]) -> Option<
 /// Joins the rows of a group's members: at each time, one value of all.
 fn reduced(
     range: &Range,
-    Grouped { reducer, keys, sources, .. }: &Grouped,
+    Grouped { reducer, head, sources }: &Grouped,
     reverse: bool,
 ) -> Result<Rows, CommandError> {
     let of_member = range.for_one_of_several(None);
     let mut points = Vec::new();
-    for (key, source) in keys.iter().zip(sources) {
+    for (key, source) in head.keys.iter().zip(sources) {
         let rows = naming(key, || of_member.rows(source, false))?;
         if points.len() + rows.len() > VALUES_MAX {
             return Err(errors::TOO_MANY_ROWS);
@@ -532,7 +579,8 @@ fn parse_columns(
 /// Returns the labels of the series that a read of a range of several reads; `None` if it is none.
 pub(super) fn selected_of_range(args: &[&[u8]]) -> Option<LabelFilter> {
     // The labels do not depend on the time.
-    Request::parse(args, Clock::at(0, Unit::Milliseconds)).ok().map(|request| request.filter)
+    let (_, words) = Options::parse(args, Clock::at(0, Unit::Milliseconds)).ok()?;
+    filter::parse(words).ok()
 }
 
 /// Returns the labels of the series of which a command reads the last points.

@@ -1,4 +1,4 @@
-//! The rows of a watched range of one series, followed from change to change.
+//! The rows of a watched range, followed from change to change.
 //!
 //! ```text
 //! points that were noted ─► positions of rows ─► each row before and after ─► with COUNT, the edge moves
@@ -9,8 +9,12 @@
 //! concerns, before and after it, and with `COUNT` those that pass the edge. A bucket is read as a whole,
 //! less what blocks' summaries save. If the ends of the range move with time, the rows are read that leave
 //! or come between the old ends and the new ones.
+//!
+//! Rows are those of one series, or of several that a reducer joins: then the row at a position has the
+//! reduced value of all that have a row there.
 
-use super::{Aggregated, Range, Stamp};
+use super::positions::Row;
+use super::{Aggregated, Range};
 use crate::command::parse::is;
 use crate::command::series::clock::{Clock, is_relative};
 use crate::command::series::points::reply_row;
@@ -18,27 +22,29 @@ use crate::persist::record::Cursor;
 use crate::value::Unit;
 use crate::value::series::Points;
 use crate::watch::difference::write_gone_row;
-use crate::watch::following::{Following, Undo};
+use crate::watch::following::{Changes, Following, Outcome, SeriesAt, Undo};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
-use tidemark_series::{Aggregation, Buckets, Direction, Reading, Window, Windows};
+use tidemark_series::{Aggregation, Direction, aggregate};
 use xxhash_rust::xxh3::xxh3_128;
-
-/// The values of a row.
-type Row = SmallVec<[f64; 2]>;
 
 /// Rows by their positions: before and after a change, as far as they are answered.
 type Changed = BTreeMap<i64, (Option<Row>, Option<Row>)>;
 
-/// See the module's documentation.
-#[derive(Debug)]
-pub(crate) struct Followed {
+/// Which rows are followed, and in which order they are answered.
+#[derive(Debug, Clone)]
+pub(in crate::command::series) struct Shape {
     range: Range,
     /// Unit of the ends of the range, if they move with time.
     moves_in: Option<Unit>,
     newest_first: bool,
+}
+
+/// What is kept of the rows of an answer.
+#[derive(Debug, Default)]
+pub(in crate::command::series) struct Kept {
     /// Number of rows that are answered.
     rows: u64,
     /// Position of the last row, if there may be more than `COUNT` allows.
@@ -49,46 +55,167 @@ pub(crate) struct Followed {
     last: Option<(i64, Option<Row>)>,
 }
 
-/// Returns the range of a read that can be followed, whose arguments begin with the command's name; and
-/// whether the newest row comes first. `clock` has the time as of which it is answered.
-fn parse(args: &[&[u8]], clock: Clock) -> Option<(Range, bool)> {
-    let newest_first = match args.first()? {
-        name if name.eq_ignore_ascii_case(b"ts.range") => false,
-        name if name.eq_ignore_ascii_case(b"ts.revrange") => true,
-        _ => return None,
-    };
-    let mut range = Range::between(args.get(2)?, args.get(3)?, clock).ok()?;
-    range.parse_options(args, 4).ok()?;
-    let depends_on_neighbours = |aggregated: &Aggregated| {
-        let is_one =
-            |it: &Aggregation| matches!(it, Aggregation::Twa | Aggregation::Increase | Aggregation::Rate);
-        aggregated.empty || aggregated.aggregations.iter().any(is_one)
-    };
-    // All buckets move with the end that they are aligned to.
-    let aligned_to_an_end = |pair: &[&[u8]]| {
-        is(pair[0], "ALIGN") && ["START", "-", "END", "+"].iter().any(|end| is(pair[1], end))
-    };
-    let is_hard = range.with_open_bucket
-        || range.aggregated.as_ref().is_some_and(depends_on_neighbours)
-        || (is_relative(args) && args[4..].windows(2).any(aligned_to_an_end));
-    (!is_hard).then_some((range, newest_first))
+/// The points of which rows are made, each with what a change has replaced.
+pub(in crate::command::series) struct Sources<'p> {
+    pub(in crate::command::series) series: SmallVec<[(&'p Points, Option<&'p Undo>); 1]>,
+    /// Joins the rows of several series.
+    pub(in crate::command::series) reducer: Option<Aggregation>,
 }
 
-/// Returns the ends of a followed range at the time of `clock`.
-fn ends(args: &[&[u8]], clock: Clock) -> (i64, i64) {
-    let (range, _) = parse(args, clock).expect("what is followed can be followed at any time");
-    (range.from, range.to)
-}
-
-impl Following for Followed {
-    fn follow(&mut self, points: &Points, undo: &Undo, protocol: Protocol) -> Option<Vec<u8>> {
-        let changed = self.touched(points, undo);
-        self.settle(points, changed, protocol)
+impl Sources<'_> {
+    /// Returns the row at a position, if there is one.
+    fn row_at(&self, range: &Range, at: i64) -> Option<Row> {
+        self.joined(|points, _| range.row_at(points, at))
     }
 
-    fn passes(&self, points: &Points, args: &[&[u8]], clock: Clock) -> bool {
+    /// Returns the row at a position as it was before the change.
+    fn row_before(&self, range: &Range, at: i64) -> Option<Row> {
+        self.joined(|points, undo| match undo {
+            Some(undo) => range.row_before(points, at, undo),
+            None => range.row_at(points, at),
+        })
+    }
+
+    fn joined(&self, row: impl Fn(&Points, Option<&Undo>) -> Option<Row>) -> Option<Row> {
+        let Some(reducer) = self.reducer else {
+            let (points, undo) = self.series.first()?;
+            return row(points, *undo);
+        };
+        let rows = self.series.iter().filter_map(|(points, undo)| row(points, *undo));
+        let values: SmallVec<[f64; 8]> = rows.map(|row| row[0]).collect();
+        (!values.is_empty()).then(|| Row::from_slice(&[aggregate(reducer, &values)]))
+    }
+
+    /// Returns the position next to the beginning of a time, in a direction, that has points.
+    fn first_position(
+        &self,
+        range: &Range,
+        within: &RangeInclusive<i64>,
+        direction: Direction,
+    ) -> Option<i64> {
+        let positions = self.series.iter().filter_map(|(points, _)| {
+            let (time, _) = range.first_point(points, within.clone(), direction)?;
+            Some(range.position_of(time))
+        });
+        match direction {
+            Direction::Forward => positions.min(),
+            Direction::Backward => positions.max(),
+        }
+    }
+
+    /// Calls `visit` with the rows and their positions, in a direction, until it breaks off.
+    fn for_each_row(
+        &self,
+        range: &Range,
+        direction: Direction,
+        mut visit: impl FnMut(i64, &[f64]) -> ControlFlow<()>,
+    ) {
+        let Some(reducer) = self.reducer else {
+            if let Some((points, _)) = self.series.first() {
+                range.for_each_row(points, direction, visit);
+            }
+            return;
+        };
+        let mut values: BTreeMap<i64, SmallVec<[f64; 2]>> = BTreeMap::new();
+        for (points, _) in &self.series {
+            range.for_each_row(points, Direction::Forward, |at, row| {
+                values.entry(at).or_default().push(row[0]);
+                ControlFlow::Continue(())
+            });
+        }
+        let mut visit = |(at, values): (&i64, &SmallVec<[f64; 2]>)| visit(*at, &[aggregate(reducer, values)]);
+        _ = match direction {
+            Direction::Forward => values.iter().try_for_each(&mut visit),
+            Direction::Backward => values.iter().rev().try_for_each(&mut visit),
+        };
+    }
+}
+
+impl Shape {
+    /// Returns the shape of a read that begins with the command's name; `None` if its rows cannot be
+    /// followed. `clock` has the time as of which it is answered.
+    pub(in crate::command::series) fn of(
+        range: Range,
+        args: &[&[u8]],
+        newest_first: bool,
+        clock: Clock,
+    ) -> Option<Self> {
+        let depends_on_neighbours = |aggregated: &Aggregated| {
+            let is_one =
+                |it: &Aggregation| matches!(it, Aggregation::Twa | Aggregation::Increase | Aggregation::Rate);
+            aggregated.empty || aggregated.aggregations.iter().any(is_one)
+        };
+        // All buckets move with the end that they are aligned to.
+        let aligned_to_an_end = |pair: &[&[u8]]| {
+            is(pair[0], "ALIGN") && ["START", "-", "END", "+"].iter().any(|end| is(pair[1], end))
+        };
+        let moves_in = is_relative(args).then(|| clock.unit());
+        let is_hard = range.with_open_bucket
+            || range.aggregated.as_ref().is_some_and(depends_on_neighbours)
+            || (moves_in.is_some() && args[1..].windows(2).any(aligned_to_an_end));
+        (!is_hard).then_some(Self { range, moves_in, newest_first })
+    }
+
+    /// Returns the shape with the ends of another.
+    pub(in crate::command::series) fn moved(&self, to: &Self) -> Self {
+        let mut moved = self.clone();
+        (moved.range.from, moved.range.to) = (to.range.from, to.range.to);
+        moved
+    }
+
+    /// Appends the ends of the range and their unit, if they move with time.
+    ///
+    /// ```text
+    /// unit u8 │ first time i64 │ last time i64
+    /// ```
+    pub(in crate::command::series) fn encode(&self, into: &mut Vec<u8>) {
+        if let Some(unit) = self.moves_in {
+            into.push(unit as u8);
+            into.extend_from_slice(&self.range.from.to_le_bytes());
+            into.extend_from_slice(&self.range.to.to_le_bytes());
+        }
+    }
+
+    /// Decodes that form, of a read with these arguments. `parse` makes its shape at a time.
+    pub(in crate::command::series) fn decode(
+        args: &[&[u8]],
+        bytes: &mut Cursor<'_>,
+        parse: impl Fn(Clock) -> Option<Self>,
+    ) -> Option<Self> {
+        if !is_relative(args) {
+            return parse(Clock::at(0, Unit::default()));
+        }
+        let mut shape = parse(Clock::at(0, Unit::of_code(bytes.u8()?)?))?;
+        (shape.range.from, shape.range.to) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
+        Some(shape)
+    }
+
+    /// Whether the ends of the range move with time.
+    pub(in crate::command::series) fn moves(&self) -> bool {
+        self.moves_in.is_some()
+    }
+
+    /// Returns the memory that it uses beyond its own size, in bytes.
+    pub(in crate::command::series) fn heap_bytes(&self) -> usize {
+        self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>())
+    }
+
+    /// Writes all rows.
+    pub(in crate::command::series) fn write_rows(&self, sources: &Sources<'_>, reply: &mut Reply) {
+        let (mut rows, mut count) = (Reply::new(reply.protocol()), 0);
+        sources.for_each_row(&self.range, self.onwards(), |at, row| {
+            reply_row(&mut rows, self.range.time_of(at), row);
+            count += 1;
+            if count < self.range.count() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        reply.array(count);
+        reply.encoded(rows.bytes());
+    }
+
+    /// Whether a point leaves or comes if the range moves to another. O(series * log(points)).
+    pub(in crate::command::series) fn passes(&self, to: &Self, points: &Points) -> bool {
         let mut is_passed = false;
-        for within in self.passed_times(ends(args, clock)) {
+        for within in self.passed_times(to) {
             points.read(within, Direction::Forward, &mut |_: &[i64], _: &[f64]| {
                 is_passed = true;
                 ControlFlow::Break(())
@@ -97,199 +224,13 @@ impl Following for Followed {
         is_passed
     }
 
-    fn slide(
-        &mut self,
-        points: &Points,
-        args: &[&[u8]],
-        clock: Clock,
-        protocol: Protocol,
-    ) -> Option<Vec<u8>> {
-        let changed = self.passed(points, ends(args, clock));
-        self.settle(points, changed, protocol)
-    }
-
-    fn digest(&self) -> (u64, u128) {
-        (self.rows, self.digest)
-    }
-
-    fn bytes(&self) -> usize {
-        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
-        size_of::<Self>() + times
-    }
-
-    /// ```text
-    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
-    ///    │ if the range moves with time: its unit u8 │ its first time i64 │ its last time i64
-    /// ```
-    fn encode(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(&self.rows.to_le_bytes());
-        into.extend_from_slice(&self.digest.to_le_bytes());
-        into.push(u8::from(self.edge.is_some()));
-        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
-        if let Some(unit) = self.moves_in {
-            into.push(unit as u8);
-            into.extend_from_slice(&self.range.from.to_le_bytes());
-            into.extend_from_slice(&self.range.to.to_le_bytes());
-        }
-    }
-}
-
-impl Followed {
-    /// Brings what is kept up to date with rows that may have changed. Returns those that have, encoded;
-    /// `None` if none has.
-    fn settle(&mut self, points: &Points, mut changed: Changed, protocol: Protocol) -> Option<Vec<u8>> {
-        self.settle_count(points, &mut changed);
-        changed.retain(|_, (before, after)| !are_equal(before.as_ref(), after.as_ref()));
-        for (at, (before, after)) in &changed {
-            let digest = |row: &Option<Row>| row.as_ref().map_or(0, |row| self.digest_of(*at, row));
-            self.digest = self.digest.wrapping_sub(digest(before)).wrapping_add(digest(after));
-        }
-        if changed.is_empty() {
-            return None;
-        }
-        let mut reply = Reply::new(protocol);
-        reply.array(changed.len());
-        let mut write = |(at, (_, after)): (&i64, &(Option<Row>, Option<Row>))| match after {
-            Some(row) => reply_row(&mut reply, self.time_of(*at), row),
-            None => write_gone_row(&mut reply, self.time_of(*at)),
-        };
-        if self.newest_first {
-            changed.iter().rev().for_each(&mut write);
-        } else {
-            changed.iter().for_each(&mut write);
-        }
-        Some(reply.take())
-    }
-
-    /// Begins to follow a read of a series with these points, as of the time of `clock`: `None` if its
-    /// options forbid that. O(points in the range).
-    pub(crate) fn begin(points: &Points, args: &[&[u8]], clock: Clock) -> Option<Self> {
-        let (range, newest_first) = parse(args, clock)?;
-        let moves_in = is_relative(args).then(|| clock.unit());
-        let mut followed = Self { range, moves_in, newest_first, rows: 0, edge: None, digest: 0, last: None };
-        let (mut rows, mut edge, mut digest) = (0, None, 0_u128);
-        followed.range.for_each_row(points, followed.onwards(), |at, row| {
-            digest = digest.wrapping_add(followed.digest_of(at, row));
-            rows += 1;
-            if rows < followed.range.count() {
-                return ControlFlow::Continue(());
-            }
-            edge = Some(at);
-            ControlFlow::Break(())
-        });
-        (followed.rows, followed.edge, followed.digest) = (rows as u64, edge, digest);
-        Some(followed)
-    }
-
-    /// Decodes what a snapshot keeps of it, of a read with these arguments; `None` if it is not valid.
-    pub(crate) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
-        let rows = bytes.u64()?;
-        let digest = u128::from(bytes.u64()?) | u128::from(bytes.u64()?) << 64;
-        let (has_edge, edge) = (bytes.u8()?, bytes.u64()?.cast_signed());
-        let edge = (has_edge != 0).then_some(edge);
-        let moves_in = if is_relative(args) { Some(Unit::of_code(bytes.u8()?)?) } else { None };
-        let (mut range, newest_first) = parse(args, Clock::at(0, moves_in.unwrap_or_default()))?;
-        if moves_in.is_some() {
-            (range.from, range.to) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
-        }
-        bytes.is_empty().then_some(Self { range, moves_in, newest_first, rows, edge, digest, last: None })
-    }
-
     /// Returns the times that leave the range or come if its ends move on.
-    fn passed_times(&self, new: (i64, i64)) -> impl Iterator<Item = RangeInclusive<i64>> {
-        let old = (self.range.from, self.range.to);
+    fn passed_times(&self, to: &Self) -> impl Iterator<Item = RangeInclusive<i64>> {
+        let (old, new) = (&self.range, &to.range);
         // Ends only move on, so points leave at the front of the range, and come behind it.
-        let leaving = old.0..=old.1.min(new.0.saturating_sub(1));
-        let coming = new.0.max(old.1.saturating_add(1))..=new.1;
+        let leaving = old.from..=old.to.min(new.from.saturating_sub(1));
+        let coming = new.from.max(old.to.saturating_add(1))..=new.to;
         [leaving, coming].into_iter().filter(|within| !within.is_empty())
-    }
-
-    /// Moves the ends of the range. Returns the rows that leave, come, or are cut elsewhere, before and
-    /// after it, as [`Followed::touched`] does.
-    fn passed(&mut self, points: &Points, ends: (i64, i64)) -> Changed {
-        let mut positions = BTreeSet::new();
-        for within in self.passed_times(ends) {
-            points.read(within, Direction::Forward, &mut |times: &[i64], _: &[f64]| {
-                positions.extend(times.iter().map(|time| self.range.position_of(*time)));
-                ControlFlow::Continue(())
-            });
-        }
-        positions.retain(|at| !self.edge.is_some_and(|edge| self.is_behind(*at, edge)));
-        let before: Vec<_> = positions.iter().map(|at| self.range.row_at(points, *at)).collect();
-        (self.range.from, self.range.to) = ends;
-        // The bucket at the front may be cut elsewhere now.
-        self.last = None;
-        let rows = positions.into_iter().zip(before);
-        rows.map(|(at, before)| (at, (before, self.range.row_at(points, at)))).collect()
-    }
-
-    /// Returns the rows that a change of points concerns, before and after it: of the rows before, those
-    /// that were answered; of those after, those that are not behind the edge.
-    fn touched(&mut self, points: &Points, undo: &Undo) -> Changed {
-        let mut changed = Changed::new();
-        let in_range = self.range.from..=self.range.to;
-        // Empty if the ends are in the wrong order.
-        let mut positions: Vec<i64> = undo
-            .keys()
-            .filter(|time| in_range.contains(time))
-            .map(|time| self.range.position_of(*time))
-            .collect();
-        positions.dedup();
-        let mut last = None;
-        for at in positions {
-            let after = self.range.row_at(points, at);
-            if !self.edge.is_some_and(|edge| self.is_behind(at, edge)) {
-                let before = match &self.last {
-                    Some((known, row)) if *known == at => row.clone(),
-                    _ => self.range.row_before(points, at, undo),
-                };
-                changed.insert(at, (before, after.clone()));
-            }
-            last = Some((at, after));
-        }
-        if self.range.aggregated.is_some() && last.is_some() {
-            self.last = last;
-        }
-        changed
-    }
-
-    /// Brings the number of rows back to what `COUNT` allows: rows behind the edge join, or rows before
-    /// it leave.
-    fn settle_count(&mut self, points: &Points, changed: &mut Changed) {
-        let (mut rows, most) = (self.rows, self.range.count() as u64);
-        for (before, after) in changed.values() {
-            rows = rows + u64::from(after.is_some()) - u64::from(before.is_some());
-        }
-        if rows < most {
-            // Only with an edge may there be others behind it.
-            if let Some(edge) = self.edge.take() {
-                let mut position = edge;
-                while rows < most
-                    && let Some((at, row)) = self.next(points, Some(position), self.onwards())
-                {
-                    changed.entry(at).or_default().1 = Some(row);
-                    (rows, position) = (rows + 1, at);
-                }
-                self.edge = (rows == most).then_some(position);
-            }
-        } else if most < usize::MAX as u64 {
-            let backwards = opposite(self.onwards());
-            let mut last = match self.edge {
-                Some(edge) => match self.range.row_at(points, edge) {
-                    Some(row) => Some((edge, row)),
-                    None => self.next(points, Some(edge), backwards),
-                },
-                None => self.next(points, None, backwards),
-            };
-            while rows > most {
-                let (at, row) = last.take().expect("there are more rows than are answered");
-                changed.entry(at).or_insert_with(|| (Some(row), None)).1 = None;
-                rows -= 1;
-                last = self.next(points, Some(at), backwards);
-            }
-            self.edge = last.map(|(at, _)| at);
-        }
-        self.rows = rows;
     }
 
     /// The direction in which rows are answered.
@@ -303,31 +244,310 @@ impl Followed {
     }
 
     /// Returns the row next to a position in a direction; without a position, the first one.
-    fn next(&self, points: &Points, position: Option<i64>, direction: Direction) -> Option<(i64, Row)> {
+    fn next(&self, sources: &Sources<'_>, position: Option<i64>, direction: Direction) -> Option<(i64, Row)> {
         let mut position = position;
         loop {
             let within = self.range.beside(position, direction)?;
-            let (time, value) = self.range.first_point(points, within, direction)?;
-            let at = self.range.position_of(time);
-            let row = match self.range.aggregated {
-                None => Some(Row::from_slice(&[value])),
-                Some(_) => self.range.row_at(points, at),
-            };
-            if let Some(row) = row {
+            let at = sources.first_position(&self.range, &within, direction)?;
+            if let Some(row) = sources.row_at(&self.range, at) {
                 return Some((at, row));
             }
             position = Some(at);
         }
     }
 
-    fn time_of(&self, at: i64) -> i64 {
-        self.range.time_of(at)
-    }
-
     fn digest_of(&self, at: i64, row: &[f64]) -> u128 {
-        let mut bytes: SmallVec<[u8; 64]> = SmallVec::from_slice(&self.time_of(at).to_le_bytes());
+        let mut bytes: SmallVec<[u8; 64]> = SmallVec::from_slice(&self.range.time_of(at).to_le_bytes());
         row.iter().for_each(|value| bytes.extend_from_slice(&bits(*value).to_le_bytes()));
         xxh3_128(&bytes)
+    }
+}
+
+impl Kept {
+    /// Begins to follow rows. O(points in the range).
+    pub(in crate::command::series) fn begin(shape: &Shape, sources: &Sources<'_>) -> Self {
+        let mut kept = Self::default();
+        sources.for_each_row(&shape.range, shape.onwards(), |at, row| {
+            kept.digest = kept.digest.wrapping_add(shape.digest_of(at, row));
+            kept.rows += 1;
+            if kept.rows < shape.range.count() as u64 {
+                return ControlFlow::Continue(());
+            }
+            kept.edge = Some(at);
+            ControlFlow::Break(())
+        });
+        kept
+    }
+
+    /// Returns the number of rows, and the sum of their digests: equal answers have equal ones.
+    pub(in crate::command::series) fn digest(&self) -> (u64, u128) {
+        (self.rows, self.digest)
+    }
+
+    /// ```text
+    /// rows u64 │ digest u128 │ whether there is an edge u8 │ edge i64
+    /// ```
+    pub(in crate::command::series) fn encode(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.rows.to_le_bytes());
+        into.extend_from_slice(&self.digest.to_le_bytes());
+        into.push(u8::from(self.edge.is_some()));
+        into.extend_from_slice(&self.edge.unwrap_or(0).to_le_bytes());
+    }
+
+    /// Decodes that form; `None` if it is not valid.
+    pub(in crate::command::series) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let rows = bytes.u64()?;
+        let digest = u128::from(bytes.u64()?) | u128::from(bytes.u64()?) << 64;
+        let (has_edge, edge) = (bytes.u8()?, bytes.u64()?.cast_signed());
+        Some(Self { rows, edge: (has_edge != 0).then_some(edge), digest, last: None })
+    }
+
+    /// Follows a change of points, which has been made. Returns the rows that have changed, encoded;
+    /// `None` if none has. O(rows that have changed).
+    pub(in crate::command::series) fn follow(
+        &mut self,
+        shape: &Shape,
+        sources: &Sources<'_>,
+        protocol: Protocol,
+    ) -> Option<Vec<u8>> {
+        let changed = self.touched(shape, sources);
+        self.settle(shape, sources, changed, protocol)
+    }
+
+    /// Follows the range to other ends; the points have not changed. Returns the rows that have changed,
+    /// encoded; `None` if none has. O(points that leave or come).
+    pub(in crate::command::series) fn slide(
+        &mut self,
+        shape: &Shape,
+        to: &Shape,
+        sources: &Sources<'_>,
+        protocol: Protocol,
+    ) -> Option<Vec<u8>> {
+        let changed = self.passed(shape, to, sources);
+        self.settle(to, sources, changed, protocol)
+    }
+
+    /// Brings what is kept up to date with rows that may have changed. Returns those that have, encoded;
+    /// `None` if none has.
+    fn settle(
+        &mut self,
+        shape: &Shape,
+        sources: &Sources<'_>,
+        mut changed: Changed,
+        protocol: Protocol,
+    ) -> Option<Vec<u8>> {
+        self.settle_count(shape, sources, &mut changed);
+        changed.retain(|_, (before, after)| !are_equal(before.as_ref(), after.as_ref()));
+        for (at, (before, after)) in &changed {
+            let digest = |row: &Option<Row>| row.as_ref().map_or(0, |row| shape.digest_of(*at, row));
+            self.digest = self.digest.wrapping_sub(digest(before)).wrapping_add(digest(after));
+        }
+        if changed.is_empty() {
+            return None;
+        }
+        let mut reply = Reply::new(protocol);
+        reply.array(changed.len());
+        let mut write = |(at, (_, after)): (&i64, &(Option<Row>, Option<Row>))| match after {
+            Some(row) => reply_row(&mut reply, shape.range.time_of(*at), row),
+            None => write_gone_row(&mut reply, shape.range.time_of(*at)),
+        };
+        if shape.newest_first {
+            changed.iter().rev().for_each(&mut write);
+        } else {
+            changed.iter().for_each(&mut write);
+        }
+        Some(reply.take())
+    }
+
+    /// Returns the rows that leave, come, or are cut elsewhere when the ends of the range move, before and
+    /// after it, as [`Kept::touched`] does.
+    fn passed(&mut self, shape: &Shape, to: &Shape, sources: &Sources<'_>) -> Changed {
+        let mut positions = BTreeSet::new();
+        for within in shape.passed_times(to) {
+            for (points, _) in &sources.series {
+                points.read(within.clone(), Direction::Forward, &mut |times: &[i64], _: &[f64]| {
+                    positions.extend(times.iter().map(|time| shape.range.position_of(*time)));
+                    ControlFlow::Continue(())
+                });
+            }
+        }
+        positions.retain(|at| !self.edge.is_some_and(|edge| shape.is_behind(*at, edge)));
+        // The bucket at the front may be cut elsewhere now.
+        self.last = None;
+        let both = |at| (sources.row_at(&shape.range, at), sources.row_at(&to.range, at));
+        positions.into_iter().map(|at| (at, both(at))).collect()
+    }
+
+    /// Returns the rows that a change of points concerns, before and after it: of the rows before, those
+    /// that were answered; of those after, those that are not behind the edge.
+    fn touched(&mut self, shape: &Shape, sources: &Sources<'_>) -> Changed {
+        let (mut changed, range) = (Changed::new(), &shape.range);
+        let in_range = range.from..=range.to;
+        // Empty if the ends are in the wrong order.
+        let times = sources.series.iter().filter_map(|(_, undo)| *undo).flat_map(|undo| undo.keys());
+        let positions: BTreeSet<i64> =
+            times.filter(|time| in_range.contains(time)).map(|time| range.position_of(*time)).collect();
+        let mut last = None;
+        for at in positions {
+            let after = sources.row_at(range, at);
+            if !self.edge.is_some_and(|edge| shape.is_behind(at, edge)) {
+                let before = match &self.last {
+                    Some((known, row)) if *known == at => row.clone(),
+                    _ => sources.row_before(range, at),
+                };
+                changed.insert(at, (before, after.clone()));
+            }
+            last = Some((at, after));
+        }
+        if range.aggregated.is_some() && last.is_some() {
+            self.last = last;
+        }
+        changed
+    }
+
+    /// Brings the number of rows back to what `COUNT` allows: rows behind the edge join, or rows before
+    /// it leave.
+    fn settle_count(&mut self, shape: &Shape, sources: &Sources<'_>, changed: &mut Changed) {
+        let (mut rows, most) = (self.rows, shape.range.count() as u64);
+        for (before, after) in changed.values() {
+            rows = rows + u64::from(after.is_some()) - u64::from(before.is_some());
+        }
+        if rows < most {
+            // Only with an edge may there be others behind it.
+            if let Some(edge) = self.edge.take() {
+                let mut position = edge;
+                while rows < most
+                    && let Some((at, row)) = shape.next(sources, Some(position), shape.onwards())
+                {
+                    changed.entry(at).or_default().1 = Some(row);
+                    (rows, position) = (rows + 1, at);
+                }
+                self.edge = (rows == most).then_some(position);
+            }
+        } else if most < usize::MAX as u64 {
+            let backwards = opposite(shape.onwards());
+            let mut last = match self.edge {
+                Some(edge) => match sources.row_at(&shape.range, edge) {
+                    Some(row) => Some((edge, row)),
+                    None => shape.next(sources, Some(edge), backwards),
+                },
+                None => shape.next(sources, None, backwards),
+            };
+            while rows > most {
+                let (at, row) = last.take().expect("there are more rows than are answered");
+                changed.entry(at).or_insert_with(|| (Some(row), None)).1 = None;
+                rows -= 1;
+                last = shape.next(sources, Some(at), backwards);
+            }
+            self.edge = last.map(|(at, _)| at);
+        }
+        self.rows = rows;
+    }
+}
+
+/// The rows of a watched range of one series: see the module's documentation.
+#[derive(Debug)]
+pub(in crate::command::series) struct Followed {
+    shape: Shape,
+    kept: Kept,
+}
+
+/// Whether a read of one series, whose arguments begin with the command's name, answers the newest row
+/// first; `None` if it is another read.
+fn order_of(args: &[&[u8]]) -> Option<bool> {
+    match args.first()? {
+        name if name.eq_ignore_ascii_case(b"ts.range") => Some(false),
+        name if name.eq_ignore_ascii_case(b"ts.revrange") => Some(true),
+        _ => None,
+    }
+}
+
+/// Returns the shape of a read of one series.
+fn shape_of(args: &[&[u8]], clock: Clock) -> Option<Shape> {
+    let newest_first = order_of(args)?;
+    let mut range = Range::between(args.get(2)?, args.get(3)?, clock).ok()?;
+    range.parse_options(args, 4).ok()?;
+    Shape::of(range, args, newest_first, clock)
+}
+
+/// Returns the sources of one series.
+fn one<'p>(points: &'p Points, undo: Option<&'p Undo>) -> Sources<'p> {
+    Sources { series: SmallVec::from_elem((points, undo), 1), reducer: None }
+}
+
+impl Followed {
+    /// Begins to follow a read of a series, as of a time: `None` if there is none, or its options forbid
+    /// that. O(points in the range).
+    pub(in crate::command::series) fn begin(
+        series: &SeriesAt<'_>,
+        args: &[&[u8]],
+        as_of_us: u64,
+    ) -> Option<Self> {
+        order_of(args)?;
+        let series = series(args.get(1)?)?;
+        let shape = shape_of(args, Clock::new(as_of_us, series.definition().unit))?;
+        let kept = Kept::begin(&shape, &one(series.points(), None));
+        Some(Self { shape, kept })
+    }
+
+    /// Decodes what a snapshot keeps of it, of a read with these arguments; `None` if it is not valid.
+    pub(in crate::command::series) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
+        let kept = Kept::decode(bytes)?;
+        let shape = Shape::decode(args, bytes, |clock| shape_of(args, clock))?;
+        bytes.is_empty().then_some(Self { shape, kept })
+    }
+
+    /// Returns the points, and the shape at another time.
+    fn at<'s>(&self, series: &SeriesAt<'s>, args: &[&[u8]], as_of_us: u64) -> (&'s Points, Shape) {
+        let series = series(args[1]).expect("a key whose rows are followed has a series");
+        let shape = shape_of(args, Clock::new(as_of_us, series.definition().unit));
+        let shape = shape.expect("what is followed can be followed at any time");
+        (series.points(), self.shape.moved(&shape))
+    }
+}
+
+impl Following for Followed {
+    fn follow(
+        &mut self,
+        series: &SeriesAt<'_>,
+        args: &[&[u8]],
+        changes: &Changes<'_>,
+        protocol: Protocol,
+    ) -> Outcome {
+        if !changes.beyond.is_empty() {
+            return Outcome::Lost;
+        }
+        let Some(undo) = changes.of(args[1]) else { return Outcome::Same };
+        let series = series(args[1]).expect("a key whose points have changed has a series");
+        self.kept.follow(&self.shape, &one(series.points(), Some(undo)), protocol).into()
+    }
+
+    fn passes(&self, series: &SeriesAt<'_>, args: &[&[u8]], as_of_us: u64) -> bool {
+        let (points, to) = self.at(series, args, as_of_us);
+        self.shape.passes(&to, points)
+    }
+
+    fn slide(&mut self, series: &SeriesAt<'_>, args: &[&[u8]], as_of_us: u64, protocol: Protocol) -> Outcome {
+        let (points, to) = self.at(series, args, as_of_us);
+        let rows = self.kept.slide(&self.shape, &to, &one(points, None), protocol);
+        self.shape = to;
+        rows.into()
+    }
+
+    fn digest(&self) -> (u64, u128) {
+        self.kept.digest()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.shape.heap_bytes()
+    }
+
+    /// ```text
+    /// what `Kept::encode` writes │ what `Shape::encode` writes
+    /// ```
+    fn encode(&self, into: &mut Vec<u8>) {
+        self.kept.encode(into);
+        self.shape.encode(into);
     }
 }
 
@@ -350,199 +570,5 @@ fn opposite(direction: Direction) -> Direction {
     match direction {
         Direction::Forward => Direction::Backward,
         Direction::Backward => Direction::Forward,
-    }
-}
-
-impl Aggregated {
-    fn window(&self, of: &Range, range: RangeInclusive<i64>) -> Window {
-        let (buckets, aggregations) = (self.buckets(of), self.aggregations.clone());
-        Window { buckets, aggregations, empty: false, range, before: None, after: None }
-    }
-
-    fn buckets(&self, range: &Range) -> Buckets {
-        Buckets::new(self.duration, range.align.unwrap_or(0)).expect("a duration that was parsed is positive")
-    }
-}
-
-impl Range {
-    /// Returns the position of the row that has a point at this time.
-    fn position_of(&self, time: i64) -> i64 {
-        self.aggregated.as_ref().map_or(time, |aggregated| aggregated.buckets(self).start_of(time))
-    }
-
-    /// Returns the time with which the row at a position is answered.
-    fn time_of(&self, at: i64) -> i64 {
-        let Some(aggregated) = &self.aggregated else { return at };
-        at.max(0).saturating_add(aggregated.offset())
-    }
-
-    /// Returns the times of the points in the row at a position.
-    fn points_at(&self, at: i64) -> RangeInclusive<i64> {
-        let end = self.aggregated.as_ref().map_or(at, |it| at.saturating_add(it.duration - 1));
-        at.max(self.from)..=end.min(self.to)
-    }
-
-    /// Returns the times of the range next to a position, in a direction; `None` if there are none.
-    fn beside(&self, position: Option<i64>, direction: Direction) -> Option<RangeInclusive<i64>> {
-        let (mut from, mut to) = (self.from, self.to);
-        if let Some(at) = position {
-            let own = self.points_at(at);
-            match direction {
-                Direction::Forward => from = from.max(own.end().checked_add(1)?),
-                Direction::Backward => to = to.min(own.start().checked_sub(1)?),
-            }
-        }
-        (from <= to).then_some(from..=to)
-    }
-
-    fn passes(&self, time: i64, value: f64) -> bool {
-        self.times.as_ref().is_none_or(|times| times.contains(&time))
-            && self.values.as_ref().is_none_or(|wanted| wanted.contains(&value))
-    }
-
-    /// Returns the first point in a direction that passes the filters.
-    fn first_point(
-        &self,
-        points: &Points,
-        within: RangeInclusive<i64>,
-        direction: Direction,
-    ) -> Option<(i64, f64)> {
-        if let Some(times) = &self.times {
-            let wanted = times.iter().copied().filter(|time| within.contains(time));
-            let found = wanted.filter_map(|time| {
-                points.get(time).map(|value| (time, value)).filter(|(time, value)| self.passes(*time, *value))
-            });
-            return match direction {
-                Direction::Forward => found.min_by_key(|(time, _)| *time),
-                Direction::Backward => found.max_by_key(|(time, _)| *time),
-            };
-        }
-        let mut found = None;
-        points.read(within, direction, &mut |times: &[i64], values: &[f64]| {
-            let mut run = times.iter().copied().zip(values.iter().copied());
-            let passes = |(time, value): &(i64, f64)| self.passes(*time, *value);
-            found = match direction {
-                Direction::Forward => run.find(passes),
-                Direction::Backward => run.rfind(passes),
-            };
-            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        found
-    }
-
-    /// Returns the row at a position, if there is one.
-    fn row_at(&self, points: &Points, at: i64) -> Option<Row> {
-        let Some(aggregated) = &self.aggregated else {
-            let is_in_range = self.points_at(at).contains(&at);
-            let value = points.get(at).filter(|value| is_in_range && self.passes(at, *value))?;
-            return Some(Row::from_slice(&[value]));
-        };
-        let mut row = None;
-        self.aggregate_points(aggregated, self.points_at(at), points, |_, results| {
-            row = Some(Row::from_slice(results));
-            ControlFlow::Continue(())
-        });
-        row
-    }
-
-    /// Calls `visit` with the rows and their positions, in a direction, until it breaks off.
-    fn for_each_row(
-        &self,
-        points: &Points,
-        direction: Direction,
-        mut visit: impl FnMut(i64, &[f64]) -> ControlFlow<()>,
-    ) {
-        let within = self.from..=self.to;
-        let Some(aggregated) = &self.aggregated else {
-            points.read(within, direction, &mut |times: &[i64], values: &[f64]| {
-                let mut run = times.iter().zip(values).filter(|(time, value)| self.passes(**time, **value));
-                match direction {
-                    Direction::Forward => run.try_for_each(|(time, value)| visit(*time, &[*value])),
-                    Direction::Backward => run.rev().try_for_each(|(time, value)| visit(*time, &[*value])),
-                }
-            });
-            return;
-        };
-        if direction == Direction::Forward {
-            return self.aggregate_points(aggregated, within, points, visit);
-        }
-        let mut rows = Vec::new();
-        self.aggregate_points(aggregated, within, points, |at, results| {
-            rows.push((at, Row::from_slice(results)));
-            ControlFlow::Continue(())
-        });
-        _ = rows.iter().rev().try_for_each(|(at, row)| visit(*at, row));
-    }
-
-    /// Aggregates the points between two times that pass the filters. Calls `output` with the start of
-    /// each bucket and its results.
-    fn aggregate_points(
-        &self,
-        aggregated: &Aggregated,
-        within: RangeInclusive<i64>,
-        points: &Points,
-        output: impl FnMut(i64, &[f64]) -> ControlFlow<()>,
-    ) {
-        if within.is_empty() {
-            return;
-        }
-        let window = aggregated.window(self, within.clone());
-        let mut windows = Windows::new(&window, output);
-        if self.times.is_none() && self.values.is_none() {
-            points.read(within, Direction::Forward, &mut windows);
-        } else {
-            points.read(within, Direction::Forward, &mut |times: &[i64], values: &[f64]| {
-                let run = times.iter().copied().zip(values.iter().copied());
-                let (times, values): (Vec<i64>, Vec<f64>) =
-                    run.filter(|(time, value)| self.passes(*time, *value)).unzip();
-                if times.is_empty() { ControlFlow::Continue(()) } else { windows.run(&times, &values) }
-            });
-        }
-        windows.finish();
-    }
-
-    /// Returns the row at a position as it was before a change.
-    fn row_before(&self, points: &Points, at: i64, undo: &Undo) -> Option<Row> {
-        let Some(aggregated) = &self.aggregated else {
-            let value = undo.get(&at).copied().flatten().filter(|value| self.passes(at, *value))?;
-            return Some(Row::from_slice(&[value]));
-        };
-        let within = self.points_at(at);
-        let mut before: BTreeMap<i64, f64> = BTreeMap::new();
-        points.read(within.clone(), Direction::Forward, &mut |times: &[i64], values: &[f64]| {
-            before.extend(times.iter().copied().zip(values.iter().copied()));
-            ControlFlow::Continue(())
-        });
-        for (time, value) in undo.range(within.clone()) {
-            match value {
-                Some(value) => before.insert(*time, *value),
-                None => before.remove(time),
-            };
-        }
-        let passing = before.into_iter().filter(|(time, value)| self.passes(*time, *value));
-        let (times, values): (Vec<i64>, Vec<f64>) = passing.unzip();
-        if times.is_empty() {
-            return None;
-        }
-        let window = aggregated.window(self, within);
-        let mut row = None;
-        let mut windows = Windows::new(&window, |_, results: &[f64]| {
-            row = Some(Row::from_slice(results));
-            ControlFlow::Continue(())
-        });
-        _ = windows.run(&times, &values);
-        windows.finish();
-        row
-    }
-}
-
-impl Aggregated {
-    /// Returns how far behind the start of a bucket the time of its row is.
-    pub(super) fn offset(&self) -> i64 {
-        match self.stamp {
-            Stamp::Start => 0,
-            Stamp::Middle => self.duration / 2,
-            Stamp::End => self.duration,
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! The options of reads of ranges, and reading one series by them.
 
 mod following;
+mod positions;
 
-pub(crate) use following::Followed;
+pub(super) use following::{Followed, Kept, Shape, Sources};
 
 use super::adding::bound;
 use super::clock::Clock;
