@@ -31,6 +31,8 @@ pub(crate) fn print() {
     sets("10,000 windows of 100 points", WINDOWS);
     sets("no window", 0);
     sets("10,000 windows of 100 points", WINDOWS);
+    println!("\nbeside TS.MREVRANGE … FILTER of one of {SERIES} series each, ns:");
+    [0, 1, 100, 200, WINDOWS].into_iter().for_each(beside_selections);
 }
 
 fn run(engine: &Engine, reply: &mut Reply, words: &[&str]) {
@@ -47,6 +49,44 @@ fn watch(engine: &Engine, line: &str) -> SharedQuery {
     let filter = Filter::parse(&words[at..]).expect("operators");
     let read = Read::new(0, Protocol::Resp3, &words[..at], filter).expect("a read that can be watched");
     engine.subscribe(read, 0, 1).expect("a beginning").query
+}
+
+/// Prints what SET takes, and a point of a series that a filter selects, and of one that none does.
+fn beside_selections(windows: usize) {
+    let (engine, mut reply) = (super::new_engine(), Reply::new(Protocol::Resp3));
+    for series in 0..SERIES {
+        let (key, label) = (format!("s{series}"), format!("n{series}"));
+        run(&engine, &mut reply, &["TS.CREATE", &key, "LABELS", "sensor", &label]);
+        for at in 0..1000 {
+            run(&engine, &mut reply, &["TS.ADD", &key, &at.to_string(), "1.5"]);
+        }
+    }
+    run(&engine, &mut reply, &["TS.CREATE", "other", "LABELS", "sensor", "none"]);
+    for window in 0..windows {
+        let (series, length) = (window % SERIES, 900 + window / SERIES);
+        watch(&engine, &format!("TS.MREVRANGE - + COUNT {length} FILTER sensor=n{series}"));
+    }
+    let mut each = |name: &str, count: usize, line: &dyn Fn(usize) -> Vec<String>| {
+        let mut times: Vec<u64> = (0..count)
+            .map(|at| {
+                let line = line(at);
+                let words: Vec<&str> = line.iter().map(String::as_str).collect();
+                let began = Instant::now();
+                run(&engine, &mut reply, &words);
+                began.elapsed().as_nanos() as u64
+            })
+            .collect();
+        times.sort_unstable();
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        println!("{windows:>6} {name:<32} p50 {:>9}  p99 {:>9}", at(0.5), at(0.99));
+    };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    each("SET", SETS / 10, &|at| words(&["SET", &format!("key:{}", at % 10_000), "0123456789abcdef"]));
+    each("TS.ADD, of no filter", SETS / 10, &|at| words(&["TS.ADD", "other", &at.to_string(), "2.5"]));
+    let points = if windows > 1000 { SETS / 100 } else { SETS / 10 };
+    each("TS.ADD, of windows / 100", points, &|at| {
+        words(&["TS.ADD", &format!("s{}", at % SERIES), &(1000 + at).to_string(), "2.5"])
+    });
 }
 
 fn joins_a_window(name: &str, read: &str, points: usize) {
