@@ -29,7 +29,7 @@ use crate::watch::continuation::Continuation;
 use crate::watch::evaluation::answered;
 use crate::watch::index::key_list::Listing;
 use crate::watch::replay::past::Past;
-use crate::watch::state::Answered;
+use crate::watch::state::{Answered, FOLLOWED};
 use crate::watch::watched_read::{Query, SharedQuery};
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
@@ -115,6 +115,12 @@ impl Engine {
         let Ok(present) = answered(&mut keys, &query.read, continuation.as_of_us) else {
             return Ok(Waking::Unreadable);
         };
+        let is_followed = past_kept.first() == Some(&FOLLOWED);
+        if is_followed != present.followed.is_some() {
+            // The answer has become longer than an answer may be while its rows were followed, and only the
+            // past knows them.
+            return Ok(Waking::TooCostly);
+        }
         let (id, count, kept) = (query.id, continuation.count, present.kept());
         assert!(
             *kept == *past_kept,

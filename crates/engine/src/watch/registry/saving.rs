@@ -46,7 +46,7 @@ impl Saved {
     /// id varint │ emissions so far varint │ LSN of the last one varint │ the read
     ///    │ if it depends on a time: that as of which it is answered varint │ length of the answer varint │ answer
     ///    │ with a filter: length varint of its output │ output │ state of its operators
-    /// answer: as it is, or if its rows are followed: 0 │ what `Followed::encode` writes
+    /// answer: as it is, or if its rows are followed: 0 │ what `Following::encode` writes
     /// dormant: 0 │ id varint │ emissions at least varint │ LSN of the last of them varint │ the read
     /// ```
     pub(in crate::watch) fn encode(&self, into: &mut Vec<u8>) {
