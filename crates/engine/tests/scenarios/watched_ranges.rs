@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::commands::Random;
-use crate::support::{Client, START_US, engine, shown, transaction};
+use crate::support::{Client, START_US, engine, run_on_threads, shown, transaction};
 use crate::watching::{Cut, LISTENER, answers, made_anew, watch};
 use std::collections::BTreeMap;
 use tidemark_engine::watch::{Emission, Filter, Read, Subscribed};
@@ -436,6 +436,16 @@ fn options(random: &mut Random) -> String {
     options.concat()
 }
 
+/// The options for two keys, whose aggregators are given one by one.
+fn of_two(options: &str) -> String {
+    let words: Vec<&str> = options.split(' ').collect();
+    let at = words.iter().position(|word| *word == "AGGREGATION").map(|at| at + 1);
+    let twice = |(index, word): (usize, &&str)| {
+        if Some(index) == at { format!("{word} {word}") } else { (*word).to_owned() }
+    };
+    words.iter().enumerate().map(twice).collect::<Vec<_>>().join(" ")
+}
+
 fn random_read(random: &mut Random) -> String {
     let is_reversed = random.once_in(2);
     let from = random.pick(&["-", "-", "0", "15", "33"]);
@@ -447,7 +457,7 @@ fn random_read(random: &mut Random) -> String {
             let key = random.pick(&["a", "b", "c", "d", "lens"]);
             format!("TS.{rev}RANGE {key} {from} {to}{options}")
         }
-        2 if !options.contains("AGGREGATION") => format!("TS.N{rev}RANGE 2 a b {from} {to}{options}"),
+        2 => format!("TS.N{rev}RANGE 2 a b {from} {to}{}", of_two(&options)),
         _ => {
             let labels = random.pick(&["", "", " WITHLABELS", " SELECTED_LABELS l m"]);
             let (excludes, group) = match random.below(6) {
@@ -571,6 +581,7 @@ fn rows_are_followed_through_blocks_late_points_and_retention() {
         let client = Client::new(&engine);
         client.run("TS.CREATE k DUPLICATE_POLICY LAST");
         (0..1500).for_each(|at| drop(client.run(&format!("TS.ADD k {} {}", 2 * at, at % 7))));
+        (0..300).for_each(|at| drop(client.run(&format!("TS.ADD other {} {}", 7 * at, at % 5))));
         let mut folding: Vec<Folding> = Vec::new();
         for options in OPTIONS {
             for (rev, from, to) in
@@ -578,8 +589,11 @@ fn rows_are_followed_through_blocks_late_points_and_retention() {
             {
                 let line = format!("TS.{rev}RANGE k {from} {to}{options}");
                 folding.extend(Folding::begin(&engine, &line, Protocol::Resp3, START_US));
+                let line = format!("TS.N{rev}RANGE 2 k other {from} {to}{}", of_two(options));
+                folding.extend(Folding::begin(&engine, &line, Protocol::Resp3, START_US));
             }
         }
+        assert_eq!(folding.len(), 8 * OPTIONS.len());
         let mut newest = 2998;
         for step in 0..60 {
             let (at, value) = (random.below(newest), random.pick(&["1", "3.5", "4", "NaN", "-0"]));
@@ -590,6 +604,7 @@ fn rows_are_followed_through_blocks_late_points_and_retention() {
                 }
                 4..=6 => format!("TS.ADD k {at} {value}"),
                 7 => format!("TS.MADD k {at} 2 k {} 3 k {newest} 4 k {} 1", at + 1, newest + 2),
+                11 => format!("TS.ADD other {at} {value} ON_DUPLICATE LAST"),
                 8 => format!("TS.DEL k {at} {}", at + random.below(120)),
                 9 => format!("TS.DEL k {} {newest}", newest - random.below(30)),
                 10 if step == 40 => "TS.ALTER k RETENTION 2500".to_owned(),
@@ -677,6 +692,38 @@ fn rows_of_the_series_with_some_labels_are_followed() {
                 one.make_anew(&engine, cut.as_ref(), &format!("seed {seed}"));
             }
         }
+    }
+}
+
+/// Writers on several threads lock what their own keys need; the reads of labels still see every change once,
+/// in the order of the log.
+#[test]
+fn reads_of_labels_follow_writers_on_several_threads() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for key in KEYS {
+        client.run(&format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS l x m {key}"));
+    }
+    let mut folding: Vec<Folding> = [
+        "TS.MRANGE - + FILTER l=x",
+        "TS.MREVRANGE - + COUNT 4 FILTER l=(x,y)",
+        "TS.MRANGE - + LATEST FILTER l=~.+",
+        "TS.MRANGE - + AGGREGATION avg 10 FILTER l=x GROUPBY m REDUCE max",
+    ]
+    .into_iter()
+    .filter_map(|line| Folding::begin(&engine, line, Protocol::Resp3, START_US))
+    .collect();
+    run_on_threads(&engine, |thread, step| {
+        let mut random = Random::new((1000 * thread + step) as u64);
+        if random.once_in(4) { format!("SET text{thread} {step}") } else { random_write(&mut random) }
+    });
+    assert_eq!(folding.len(), 4);
+    for one in &mut folding {
+        one.follow(&engine, "writers on several threads");
+        let mut emissions = Vec::new();
+        one.subscribed.query.emissions_after(0, usize::MAX, &mut emissions).expect("all are retained");
+        assert!(emissions.len() > 10 && emissions.is_sorted_by(|one, other| one.lsn < other.lsn));
+        one.make_anew(&engine, None, "writers on several threads");
     }
 }
 

@@ -9,7 +9,8 @@
 //! label. The rows of each are followed as those of a range of one series; of all else there is a digest.
 
 use super::clock::Clock;
-use super::range::{Followed, Kept, Shape, Sources};
+use super::followed_keys::FollowedKeys;
+use super::range::{Joining, Kept, Shape, Sources};
 use super::several::{Options, reply_parts};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use crate::value::{TimeSeries, Unit};
@@ -78,7 +79,7 @@ fn clock(as_of_us: u64) -> Clock {
     Clock::new(as_of_us, Unit::Milliseconds)
 }
 
-/// Begins to follow a read of one series, or of those with the keys in `selected`, as of a time; `None` if
+/// Begins to follow a read of the series that it names, or of those with the keys in `selected`, as of a time; `None` if
 /// its options forbid that. O(points in the range).
 pub(crate) fn begin_following(
     series: &SeriesAt<'_>,
@@ -87,7 +88,7 @@ pub(crate) fn begin_following(
     selected: &[Box<[u8]>],
     protocol: Protocol,
 ) -> Option<Box<dyn Following>> {
-    if let Some(followed) = Followed::begin(series, args, as_of_us) {
+    if let Some(followed) = FollowedKeys::begin(series, args, as_of_us) {
         return Some(Box::new(followed));
     }
     let (options, shape) = parse(args, clock(as_of_us))?;
@@ -108,7 +109,7 @@ pub(crate) fn begin_following(
 /// valid.
 pub(crate) fn decode_followed(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Box<dyn Following>> {
     if parse(args, Clock::at(0, Unit::Milliseconds)).is_none() {
-        return Some(Box::new(Followed::decode(args, bytes)?));
+        return Some(Box::new(FollowedKeys::decode(args, bytes)?));
     }
     Some(Box::new(FollowedSeveral::decode(args, bytes)?))
 }
@@ -218,7 +219,7 @@ impl FollowedSeveral {
         };
         Sources {
             series: self.keys_of(name, entry).map(of_key).collect(),
-            reducer: self.grouping.as_ref().map(|grouping| grouping.reducer),
+            joining: self.grouping.as_ref().map_or(Joining::None, |it| Joining::Reduced(it.reducer)),
         }
     }
 

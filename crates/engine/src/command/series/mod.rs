@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! rows ──► creating ◄── adding, ruling ──► compaction ──► foresight, options ──► points ──► errors
-//!      └─► following ─► reading, several, waiting ──► range, filter ──► pattern ──────────────────┘
+//!      └─► reading, waiting, joined ──► several ──► range, filter ──► pattern ──────────────────┘
+//!                following ──► followed_keys ──┴───────┘
 //! ```
 //!
 //! What adds points is logged in columns (`persist::points`), every other command as it was sent; `*`
@@ -14,8 +15,10 @@ mod compaction;
 mod creating;
 mod errors;
 mod filter;
+mod followed_keys;
 mod following;
 mod foresight;
+mod joined;
 mod options;
 mod pattern;
 mod points;

@@ -136,6 +136,14 @@ pub(super) fn reply_row(reply: &mut Reply, time: i64, values: &[f64]) {
     values.iter().for_each(|value| reply_value(reply, *value));
 }
 
+/// Writes a row of several series: a time, and the values of all of them.
+pub(super) fn reply_joined_row(reply: &mut Reply, time: i64, values: &[f64]) {
+    reply.array(2);
+    reply.integer(time);
+    reply.array(values.len());
+    values.iter().for_each(|value| reply_value(reply, *value));
+}
+
 /// Integers up to this magnitude are written with all their digits.
 const INTEGER_MAX: f64 = 4_503_599_627_370_496.0;
 

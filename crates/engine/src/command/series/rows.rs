@@ -1,6 +1,6 @@
 //! The rows of the command table for time series.
 
-use super::{adding, creating, range, reading, ruling, several, waiting};
+use super::{adding, creating, joined, range, reading, ruling, several, waiting};
 use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
 use crate::watch::part::Part;
 
@@ -145,7 +145,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         -5,
         READONLY | MOVABLE_KEYS,
         KeySpec::Counted { at: 1 },
-        several::range_of_keys,
+        joined::range_of_keys,
     )
     .answering(Answer::Rows { newest_first: false }).visiting(several::effort)
     .using(&["RO access"])
@@ -161,7 +161,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         -5,
         READONLY | MOVABLE_KEYS,
         KeySpec::Counted { at: 1 },
-        several::reverse_range_of_keys,
+        joined::reverse_range_of_keys,
     )
     .answering(Answer::Rows { newest_first: true }).visiting(several::effort)
     .using(&["RO access"])

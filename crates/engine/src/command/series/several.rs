@@ -4,7 +4,6 @@ use super::clock::{self, Clock};
 use super::compaction;
 use super::errors;
 use super::filter;
-use super::points::reply_value;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
 use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
 use crate::command::parse::{canonical_integer, is};
@@ -211,11 +210,11 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 /// Returns the clock of a read of several series, whose relative times are in one unit.
-fn milliseconds(ctx: &Context<'_, '_>) -> Clock {
+pub(super) fn milliseconds(ctx: &Context<'_, '_>) -> Clock {
     Clock::new(ctx.keys.now_us(), Unit::Milliseconds)
 }
 
-fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
+pub(super) fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
     let is_met = series.definition().unit == Unit::Milliseconds;
     if is_met { Ok(()) } else { Err(errors::RELATIVE_UNIT) }
 }
@@ -473,107 +472,6 @@ fn reduced(
     rows.times.truncate(range.count());
     rows.values.truncate(range.count());
     Ok(rows)
-}
-
-pub(super) fn range_of_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    read_keys(ctx, args, false)
-}
-
-pub(super) fn reverse_range_of_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    read_keys(ctx, args, true)
-}
-
-/// Joins ranges of series by their times: a column for each aggregation of each.
-fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let count =
-        canonical_integer(args[1]).and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
-    let count = count.ok_or(errors::NUMKEYS)?;
-    let ends = 2_usize.saturating_add(count);
-    let [from, to] = args.get(ends..).and_then(<[_]>::first_chunk::<2>).ok_or_else(|| errors::arity(args))?;
-    let mut range = Range::between(from, to, milliseconds(ctx))?;
-    let columns = parse_columns(&mut range, args, ends + 2, count)?;
-    range.check()?;
-    let mut members = Vec::with_capacity(count);
-    for (index, key) in args[2..ends].iter().enumerate() {
-        let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
-        let seen = ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?;
-        if clock::is_relative(args) {
-            check_milliseconds(seen.series)?;
-        }
-        let source = own.source_of_seen(ctx.keys, key, &seen)?;
-        members.push((own, source));
-    }
-    ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))
-}
-
-/// Writes the rows of several series, joined by their times.
-fn reply_joined(
-    reply: &mut Reply,
-    members: &[(Range, Source)],
-    count: usize,
-    reverse: bool,
-) -> Result<(), CommandError> {
-    let width: usize = members.iter().map(|(range, _)| range.width()).sum();
-    let mut joined: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    let mut column = 0;
-    for (range, source) in members {
-        let rows = range.rows(source, false)?;
-        for (time, values) in rows.iter() {
-            let row = joined.entry(time).or_insert_with(|| vec![f64::NAN; width]);
-            row[column..column + values.len()].copy_from_slice(values);
-        }
-        if joined.len().saturating_mul(width) > VALUES_MAX {
-            return Err(errors::TOO_MANY_ROWS);
-        }
-        column += rows.width;
-    }
-    let rows = joined.len().min(count);
-    reply.array(rows);
-    let mut write = |(time, values): (&i64, &Vec<f64>)| {
-        reply.array(2);
-        reply.integer(*time);
-        reply.array(values.len());
-        values.iter().for_each(|value| reply_value(reply, *value));
-    };
-    if reverse {
-        joined.iter().rev().take(rows).for_each(&mut write);
-    } else {
-        joined.iter().take(rows).for_each(&mut write);
-    }
-    Ok(())
-}
-
-/// Parses the options of a join; the aggregations of each key come before the bucket's duration.
-fn parse_columns(
-    range: &mut Range,
-    args: &[&[u8]],
-    mut at: usize,
-    count: usize,
-) -> Result<Option<Vec<Vec<Aggregation>>>, CommandError> {
-    let mut columns = None;
-    while at < args.len() {
-        if !is(args[at], "AGGREGATION") {
-            at = range.parse_option(args, at)?.ok_or_else(|| errors::unknown_option(args[at]))?;
-            continue;
-        }
-        let specs = args[at + 1..].iter().position(|word| canonical_integer(word).is_some());
-        let specs = specs.ok_or(errors::AGGREGATION)?;
-        let words = &args[at + 1..at + 1 + specs];
-        let parse = |word: &&[u8]| {
-            let names = word.split(|byte| *byte == b',');
-            names.map(range::aggregation).collect::<Result<Vec<_>, _>>()
-        };
-        let parsed = words.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        if parsed.len() != count {
-            return Err(errors::AGGREGATIONS_OF_KEYS);
-        }
-        let (word, duration) =
-            (args[at], canonical_integer(args[at + 1 + specs]).ok_or(errors::AGGREGATION)?);
-        at += 2 + specs;
-        range.aggregate(word, Vec::new(), Vec::new(), duration, at)?;
-        columns = Some(parsed);
-    }
-    Ok(columns)
 }
 
 /// Returns the labels of the series that a read of a range of several reads; `None` if it is none.

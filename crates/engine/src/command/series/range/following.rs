@@ -10,19 +10,19 @@
 //! less what blocks' summaries save. If the ends of the range move with time, the rows are read that leave
 //! or come between the old ends and the new ones.
 //!
-//! Rows are those of one series, or of several that a reducer joins: then the row at a position has the
-//! reduced value of all that have a row there.
+//! Rows are those of one series, or of several: then the row at a position has the reduced value of all that
+//! have a row there, or the values of each in columns.
 
+use super::Range;
 use super::positions::Row;
-use super::{Aggregated, Range};
 use crate::command::parse::is;
 use crate::command::series::clock::{Clock, is_relative};
-use crate::command::series::points::reply_row;
+use crate::command::series::points::{reply_joined_row, reply_row};
 use crate::persist::record::Cursor;
 use crate::value::Unit;
 use crate::value::series::Points;
 use crate::watch::difference::write_gone_row;
-use crate::watch::following::{Changes, Following, Outcome, SeriesAt, Undo};
+use crate::watch::following::Undo;
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,8 @@ pub(in crate::command::series) struct Shape {
     /// Unit of the ends of the range, if they move with time.
     moves_in: Option<Unit>,
     newest_first: bool,
+    /// The range of each series whose values are columns; empty otherwise.
+    columns: Vec<Range>,
 }
 
 /// What is kept of the rows of an answer.
@@ -58,32 +60,62 @@ pub(in crate::command::series) struct Kept {
 /// The points of which rows are made, each with what a change has replaced.
 pub(in crate::command::series) struct Sources<'p> {
     pub(in crate::command::series) series: SmallVec<[(&'p Points, Option<&'p Undo>); 1]>,
-    /// Joins the rows of several series.
-    pub(in crate::command::series) reducer: Option<Aggregation>,
+    pub(in crate::command::series) joining: Joining,
+}
+
+/// How the rows of several series become one.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::command::series) enum Joining {
+    /// There is one series.
+    None,
+    /// By an aggregation of their values.
+    Reduced(Aggregation),
+    /// By columns.
+    Columns,
 }
 
 impl Sources<'_> {
     /// Returns the row at a position, if there is one.
-    fn row_at(&self, range: &Range, at: i64) -> Option<Row> {
-        self.joined(|points, _| range.row_at(points, at))
+    fn row_at(&self, shape: &Shape, at: i64) -> Option<Row> {
+        self.joined(shape, |range, points, _| range.row_at(points, at))
     }
 
     /// Returns the row at a position as it was before the change.
-    fn row_before(&self, range: &Range, at: i64) -> Option<Row> {
-        self.joined(|points, undo| match undo {
+    fn row_before(&self, shape: &Shape, at: i64) -> Option<Row> {
+        self.joined(shape, |range, points, undo| match undo {
             Some(undo) => range.row_before(points, at, undo),
             None => range.row_at(points, at),
         })
     }
 
-    fn joined(&self, row: impl Fn(&Points, Option<&Undo>) -> Option<Row>) -> Option<Row> {
-        let Some(reducer) = self.reducer else {
-            let (points, undo) = self.series.first()?;
-            return row(points, *undo);
-        };
-        let rows = self.series.iter().filter_map(|(points, undo)| row(points, *undo));
-        let values: SmallVec<[f64; 8]> = rows.map(|row| row[0]).collect();
-        (!values.is_empty()).then(|| Row::from_slice(&[aggregate(reducer, &values)]))
+    fn joined(
+        &self,
+        shape: &Shape,
+        row: impl Fn(&Range, &Points, Option<&Undo>) -> Option<Row>,
+    ) -> Option<Row> {
+        match self.joining {
+            Joining::None => {
+                let (points, undo) = self.series.first()?;
+                row(&shape.range, points, *undo)
+            }
+            Joining::Reduced(reducer) => {
+                let rows = self.series.iter().filter_map(|(points, undo)| row(&shape.range, points, *undo));
+                let values: SmallVec<[f64; 8]> = rows.map(|row| row[0]).collect();
+                (!values.is_empty()).then(|| Row::from_slice(&[aggregate(reducer, &values)]))
+            }
+            Joining::Columns => {
+                let (mut joined, mut is_there) = (Row::new(), false);
+                for ((points, undo), range) in self.series.iter().zip(&shape.columns) {
+                    if let Some(row) = row(range, points, *undo) {
+                        joined.extend_from_slice(&row);
+                        is_there = true;
+                    } else {
+                        joined.extend(std::iter::repeat_n(f64::NAN, range.width()));
+                    }
+                }
+                is_there.then_some(joined)
+            }
+        }
     }
 
     /// Returns the position next to the beginning of a time, in a direction, that has points.
@@ -106,28 +138,53 @@ impl Sources<'_> {
     /// Calls `visit` with the rows and their positions, in a direction, until it breaks off.
     fn for_each_row(
         &self,
-        range: &Range,
+        shape: &Shape,
         direction: Direction,
         mut visit: impl FnMut(i64, &[f64]) -> ControlFlow<()>,
     ) {
-        let Some(reducer) = self.reducer else {
-            if let Some((points, _)) = self.series.first() {
-                range.for_each_row(points, direction, visit);
+        let rows = match self.joining {
+            Joining::None => {
+                if let Some((points, _)) = self.series.first() {
+                    shape.range.for_each_row(points, direction, visit);
+                }
+                return;
             }
-            return;
+            Joining::Reduced(reducer) => self.reduced_rows(&shape.range, reducer),
+            Joining::Columns => self.rows_in_columns(&shape.columns),
         };
-        let mut values: BTreeMap<i64, SmallVec<[f64; 2]>> = BTreeMap::new();
+        let mut visit = |(at, row): (&i64, &Row)| visit(*at, row);
+        _ = match direction {
+            Direction::Forward => rows.iter().try_for_each(&mut visit),
+            Direction::Backward => rows.iter().rev().try_for_each(&mut visit),
+        };
+    }
+
+    fn reduced_rows(&self, range: &Range, reducer: Aggregation) -> BTreeMap<i64, Row> {
+        let mut values: BTreeMap<i64, Row> = BTreeMap::new();
         for (points, _) in &self.series {
             range.for_each_row(points, Direction::Forward, |at, row| {
                 values.entry(at).or_default().push(row[0]);
                 ControlFlow::Continue(())
             });
         }
-        let mut visit = |(at, values): (&i64, &SmallVec<[f64; 2]>)| visit(*at, &[aggregate(reducer, values)]);
-        _ = match direction {
-            Direction::Forward => values.iter().try_for_each(&mut visit),
-            Direction::Backward => values.iter().rev().try_for_each(&mut visit),
-        };
+        for row in values.values_mut() {
+            *row = Row::from_slice(&[aggregate(reducer, row)]);
+        }
+        values
+    }
+
+    fn rows_in_columns(&self, columns: &[Range]) -> BTreeMap<i64, Row> {
+        let width = columns.iter().map(Range::width).sum();
+        let (mut rows, mut column) = (BTreeMap::new(), 0);
+        for ((points, _), range) in self.series.iter().zip(columns) {
+            range.for_each_row(points, Direction::Forward, |at, row| {
+                let joined = rows.entry(at).or_insert_with(|| Row::from_elem(f64::NAN, width));
+                joined[column..column + row.len()].copy_from_slice(row);
+                ControlFlow::Continue(())
+            });
+            column += range.width();
+        }
+        rows
     }
 }
 
@@ -140,26 +197,33 @@ impl Shape {
         newest_first: bool,
         clock: Clock,
     ) -> Option<Self> {
-        let depends_on_neighbours = |aggregated: &Aggregated| {
-            let is_one =
-                |it: &Aggregation| matches!(it, Aggregation::Twa | Aggregation::Increase | Aggregation::Rate);
-            aggregated.empty || aggregated.aggregations.iter().any(is_one)
-        };
         // All buckets move with the end that they are aligned to.
         let aligned_to_an_end = |pair: &[&[u8]]| {
             is(pair[0], "ALIGN") && ["START", "-", "END", "+"].iter().any(|end| is(pair[1], end))
         };
         let moves_in = is_relative(args).then(|| clock.unit());
         let is_hard = range.with_open_bucket
-            || range.aggregated.as_ref().is_some_and(depends_on_neighbours)
+            || depends_on_neighbours(&range)
             || (moves_in.is_some() && args[1..].windows(2).any(aligned_to_an_end));
-        (!is_hard).then_some(Self { range, moves_in, newest_first })
+        (!is_hard).then_some(Self { range, moves_in, newest_first, columns: Vec::new() })
+    }
+
+    /// Returns the shape of a join of series, each with its range; `None` if its rows cannot be followed.
+    pub(in crate::command::series) fn with_columns(self, columns: Vec<Range>) -> Option<Self> {
+        let is_hard = columns.iter().any(depends_on_neighbours);
+        (!is_hard).then_some(Self { columns, ..self })
+    }
+
+    fn set_ends(&mut self, from: i64, to: i64) {
+        for range in std::iter::once(&mut self.range).chain(&mut self.columns) {
+            (range.from, range.to) = (from, to);
+        }
     }
 
     /// Returns the shape with the ends of another.
     pub(in crate::command::series) fn moved(&self, to: &Self) -> Self {
         let mut moved = self.clone();
-        (moved.range.from, moved.range.to) = (to.range.from, to.range.to);
+        moved.set_ends(to.range.from, to.range.to);
         moved
     }
 
@@ -186,7 +250,7 @@ impl Shape {
             return parse(Clock::at(0, Unit::default()));
         }
         let mut shape = parse(Clock::at(0, Unit::of_code(bytes.u8()?)?))?;
-        (shape.range.from, shape.range.to) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
+        shape.set_ends(bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
         Some(shape)
     }
 
@@ -197,19 +261,25 @@ impl Shape {
 
     /// Returns the memory that it uses beyond its own size, in bytes.
     pub(in crate::command::series) fn heap_bytes(&self) -> usize {
-        self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>())
+        let times = self.range.times.as_ref().map_or(0, |times| times.len() * size_of::<i64>());
+        times + self.columns.len() * (size_of::<Range>() + times)
     }
 
     /// Writes all rows.
     pub(in crate::command::series) fn write_rows(&self, sources: &Sources<'_>, reply: &mut Reply) {
         let (mut rows, mut count) = (Reply::new(reply.protocol()), 0);
-        sources.for_each_row(&self.range, self.onwards(), |at, row| {
-            reply_row(&mut rows, self.range.time_of(at), row);
+        sources.for_each_row(self, self.onwards(), |at, row| {
+            self.write_row(&mut rows, at, row);
             count += 1;
             if count < self.range.count() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         reply.array(count);
         reply.encoded(rows.bytes());
+    }
+
+    fn write_row(&self, reply: &mut Reply, at: i64, row: &[f64]) {
+        let time = self.range.time_of(at);
+        if self.columns.is_empty() { reply_row(reply, time, row) } else { reply_joined_row(reply, time, row) }
     }
 
     /// Whether a point leaves or comes if the range moves to another. O(series * log(points)).
@@ -249,7 +319,7 @@ impl Shape {
         loop {
             let within = self.range.beside(position, direction)?;
             let at = sources.first_position(&self.range, &within, direction)?;
-            if let Some(row) = sources.row_at(&self.range, at) {
+            if let Some(row) = sources.row_at(self, at) {
                 return Some((at, row));
             }
             position = Some(at);
@@ -267,7 +337,7 @@ impl Kept {
     /// Begins to follow rows. O(points in the range).
     pub(in crate::command::series) fn begin(shape: &Shape, sources: &Sources<'_>) -> Self {
         let mut kept = Self::default();
-        sources.for_each_row(&shape.range, shape.onwards(), |at, row| {
+        sources.for_each_row(shape, shape.onwards(), |at, row| {
             kept.digest = kept.digest.wrapping_add(shape.digest_of(at, row));
             kept.rows += 1;
             if kept.rows < shape.range.count() as u64 {
@@ -348,7 +418,7 @@ impl Kept {
         let mut reply = Reply::new(protocol);
         reply.array(changed.len());
         let mut write = |(at, (_, after)): (&i64, &(Option<Row>, Option<Row>))| match after {
-            Some(row) => reply_row(&mut reply, shape.range.time_of(*at), row),
+            Some(row) => shape.write_row(&mut reply, *at, row),
             None => write_gone_row(&mut reply, shape.range.time_of(*at)),
         };
         if shape.newest_first {
@@ -374,7 +444,7 @@ impl Kept {
         positions.retain(|at| !self.edge.is_some_and(|edge| shape.is_behind(*at, edge)));
         // The bucket at the front may be cut elsewhere now.
         self.last = None;
-        let both = |at| (sources.row_at(&shape.range, at), sources.row_at(&to.range, at));
+        let both = |at| (sources.row_at(shape, at), sources.row_at(to, at));
         positions.into_iter().map(|at| (at, both(at))).collect()
     }
 
@@ -389,11 +459,11 @@ impl Kept {
             times.filter(|time| in_range.contains(time)).map(|time| range.position_of(*time)).collect();
         let mut last = None;
         for at in positions {
-            let after = sources.row_at(range, at);
+            let after = sources.row_at(shape, at);
             if !self.edge.is_some_and(|edge| shape.is_behind(at, edge)) {
                 let before = match &self.last {
                     Some((known, row)) if *known == at => row.clone(),
-                    _ => sources.row_before(range, at),
+                    _ => sources.row_before(shape, at),
                 };
                 changed.insert(at, (before, after.clone()));
             }
@@ -427,7 +497,7 @@ impl Kept {
         } else if most < usize::MAX as u64 {
             let backwards = opposite(shape.onwards());
             let mut last = match self.edge {
-                Some(edge) => match sources.row_at(&shape.range, edge) {
+                Some(edge) => match sources.row_at(shape, edge) {
                     Some(row) => Some((edge, row)),
                     None => shape.next(sources, Some(edge), backwards),
                 },
@@ -445,110 +515,11 @@ impl Kept {
     }
 }
 
-/// The rows of a watched range of one series: see the module's documentation.
-#[derive(Debug)]
-pub(in crate::command::series) struct Followed {
-    shape: Shape,
-    kept: Kept,
-}
-
-/// Whether a read of one series, whose arguments begin with the command's name, answers the newest row
-/// first; `None` if it is another read.
-fn order_of(args: &[&[u8]]) -> Option<bool> {
-    match args.first()? {
-        name if name.eq_ignore_ascii_case(b"ts.range") => Some(false),
-        name if name.eq_ignore_ascii_case(b"ts.revrange") => Some(true),
-        _ => None,
-    }
-}
-
-/// Returns the shape of a read of one series.
-fn shape_of(args: &[&[u8]], clock: Clock) -> Option<Shape> {
-    let newest_first = order_of(args)?;
-    let mut range = Range::between(args.get(2)?, args.get(3)?, clock).ok()?;
-    range.parse_options(args, 4).ok()?;
-    Shape::of(range, args, newest_first, clock)
-}
-
-/// Returns the sources of one series.
-fn one<'p>(points: &'p Points, undo: Option<&'p Undo>) -> Sources<'p> {
-    Sources { series: SmallVec::from_elem((points, undo), 1), reducer: None }
-}
-
-impl Followed {
-    /// Begins to follow a read of a series, as of a time: `None` if there is none, or its options forbid
-    /// that. O(points in the range).
-    pub(in crate::command::series) fn begin(
-        series: &SeriesAt<'_>,
-        args: &[&[u8]],
-        as_of_us: u64,
-    ) -> Option<Self> {
-        order_of(args)?;
-        let series = series(args.get(1)?)?;
-        let shape = shape_of(args, Clock::new(as_of_us, series.definition().unit))?;
-        let kept = Kept::begin(&shape, &one(series.points(), None));
-        Some(Self { shape, kept })
-    }
-
-    /// Decodes what a snapshot keeps of it, of a read with these arguments; `None` if it is not valid.
-    pub(in crate::command::series) fn decode(args: &[&[u8]], bytes: &mut Cursor<'_>) -> Option<Self> {
-        let kept = Kept::decode(bytes)?;
-        let shape = Shape::decode(args, bytes, |clock| shape_of(args, clock))?;
-        bytes.is_empty().then_some(Self { shape, kept })
-    }
-
-    /// Returns the points, and the shape at another time.
-    fn at<'s>(&self, series: &SeriesAt<'s>, args: &[&[u8]], as_of_us: u64) -> (&'s Points, Shape) {
-        let series = series(args[1]).expect("a key whose rows are followed has a series");
-        let shape = shape_of(args, Clock::new(as_of_us, series.definition().unit));
-        let shape = shape.expect("what is followed can be followed at any time");
-        (series.points(), self.shape.moved(&shape))
-    }
-}
-
-impl Following for Followed {
-    fn follow(
-        &mut self,
-        series: &SeriesAt<'_>,
-        args: &[&[u8]],
-        changes: &Changes<'_>,
-        protocol: Protocol,
-    ) -> Outcome {
-        if !changes.beyond.is_empty() {
-            return Outcome::Lost;
-        }
-        let Some(undo) = changes.of(args[1]) else { return Outcome::Same };
-        let series = series(args[1]).expect("a key whose points have changed has a series");
-        self.kept.follow(&self.shape, &one(series.points(), Some(undo)), protocol).into()
-    }
-
-    fn passes(&self, series: &SeriesAt<'_>, args: &[&[u8]], as_of_us: u64) -> bool {
-        let (points, to) = self.at(series, args, as_of_us);
-        self.shape.passes(&to, points)
-    }
-
-    fn slide(&mut self, series: &SeriesAt<'_>, args: &[&[u8]], as_of_us: u64, protocol: Protocol) -> Outcome {
-        let (points, to) = self.at(series, args, as_of_us);
-        let rows = self.kept.slide(&self.shape, &to, &one(points, None), protocol);
-        self.shape = to;
-        rows.into()
-    }
-
-    fn digest(&self) -> (u64, u128) {
-        self.kept.digest()
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>() + self.shape.heap_bytes()
-    }
-
-    /// ```text
-    /// what `Kept::encode` writes │ what `Shape::encode` writes
-    /// ```
-    fn encode(&self, into: &mut Vec<u8>) {
-        self.kept.encode(into);
-        self.shape.encode(into);
-    }
+fn depends_on_neighbours(range: &Range) -> bool {
+    let is_one =
+        |it: &Aggregation| matches!(it, Aggregation::Twa | Aggregation::Increase | Aggregation::Rate);
+    let aggregated = range.aggregated.as_ref();
+    aggregated.is_some_and(|aggregated| aggregated.empty || aggregated.aggregations.iter().any(is_one))
 }
 
 /// The bits of a value as it is answered: all NaNs are the same there.

@@ -3,7 +3,7 @@
 mod following;
 mod positions;
 
-pub(super) use following::{Followed, Kept, Shape, Sources};
+pub(super) use following::{Joining, Kept, Shape, Sources};
 
 use super::adding::bound;
 use super::clock::Clock;
