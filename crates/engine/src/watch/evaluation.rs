@@ -3,7 +3,7 @@
 use crate::watch::budget::Spending;
 use crate::watch::difference::difference;
 use crate::watch::emission::Emission;
-use crate::watch::following::{NotedPoints, Outcome};
+use crate::watch::following::{Beyond, NotedPoints, Outcome};
 use crate::watch::reach::Reach;
 use crate::watch::read::Read;
 use crate::watch::state::{Answered, State};
@@ -190,7 +190,7 @@ impl Engine {
         keys: &mut Keys<'_>,
         query: &SharedQuery,
         change: Change<'_>,
-        beyond: Option<&[(Box<[u8]>, bool)]>,
+        beyond: Option<&[Beyond]>,
         moment: Moment,
     ) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;

@@ -13,12 +13,14 @@ pub(crate) type NotedPoints = BTreeMap<(u8, Box<[u8]>), Undo>;
 /// Returns the series of a key in the read's database; `None` if it has none, or a lens.
 pub(crate) type SeriesAt<'s> = dyn Fn(&[u8]) -> Option<&'s TimeSeries> + 's;
 
+/// A key of which more than points may have changed, and whether the read selects what it has now.
+pub(crate) type Beyond = (Box<[u8]>, bool);
+
 /// What has changed of the series that a read reads.
 pub(crate) struct Changes<'c> {
     pub(crate) db: u8,
     pub(crate) points: &'c NotedPoints,
-    /// Keys of which more than points may have changed, and whether the read selects what they have now.
-    pub(crate) beyond: &'c [(Box<[u8]>, bool)],
+    pub(crate) beyond: &'c [Beyond],
 }
 
 impl Changes<'_> {

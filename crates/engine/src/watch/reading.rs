@@ -9,7 +9,7 @@ use crate::persist::record::{self, Cursor, LoggedCommand};
 use crate::value::{LabelFilter, TimeSeries, Unit};
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
-use crate::watch::following::{Changes, Following, NotedPoints, Outcome};
+use crate::watch::following::{Beyond, Changes, Following, NotedPoints, Outcome};
 use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
 use crate::watch::part::Part;
 use crate::watch::reach::Reach;
@@ -234,7 +234,7 @@ impl Read {
         keys: &mut Keys<'_>,
         followed: &mut dyn Following,
         points: &NotedPoints,
-        beyond: &[(Box<[u8]>, bool)],
+        beyond: &[Beyond],
     ) -> Result<Outcome, UnreadableBlock> {
         let changes = Changes { db: self.db, points, beyond };
         guarded(|| {

@@ -12,6 +12,7 @@ use crate::command::find_series;
 use crate::context::Keys;
 use crate::keyspace::label_index::series_of;
 use crate::value::LabelFilter;
+use crate::watch::following::Beyond;
 use crate::watch::index::key_set::Changed;
 use crate::watch::watched_read::{Query, SharedQuery};
 use std::collections::BTreeSet;
@@ -45,10 +46,7 @@ impl Query {
     ///
     /// # Panics
     /// A shard is not locked.
-    pub(in crate::watch) fn select(
-        query: &SharedQuery,
-        keys: &mut Keys<'_>,
-    ) -> Option<Vec<(Box<[u8]>, bool)>> {
+    pub(in crate::watch) fn select(query: &SharedQuery, keys: &mut Keys<'_>) -> Option<Vec<Beyond>> {
         let Some(filter) = query.selection() else { return Some(Vec::new()) };
         assert!(keys.holds_all(), "the query of record {} reads every shard", query.id);
         let read_db = query.read.db();

@@ -294,12 +294,10 @@ impl FollowedSeveral {
         for key in changes.keys() {
             // The labels are the same as before, or the key is among those beyond points.
             let name = series(key).and_then(|series| self.name_of(key, series));
-            let is_known = |name: &Box<[u8]>| {
-                self.entries
-                    .get(name)
-                    .is_some_and(|entry| self.grouping.is_none() || entry.keys.contains(key))
-            };
-            if let Some(name) = name.filter(is_known) {
+            let is_known = |entry: &Entry| self.grouping.is_none() || entry.keys.contains(key);
+            if let Some(name) = name
+                && self.entries.get(&name).is_some_and(is_known)
+            {
                 touched.entry(name).or_insert(Touched::Points);
             }
         }

@@ -83,11 +83,13 @@ impl LabelFilter {
         self.0.iter().all(|matcher| matcher.matches(labels))
     }
 
-    /// Returns a label of which every series that is meant has one of some values; `None` if no condition
-    /// says so.
-    pub(crate) fn needs(&self) -> Option<(&[u8], &[Box<[u8]>])> {
+    /// Returns labels with values, of which every series that is meant has one; `None` if no condition says
+    /// so.
+    pub(crate) fn needs(&self) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
         self.0.iter().find_map(|matcher| match &matcher.wanted {
-            Wanted::OneOf(values) if !matcher.negated => Some((&*matcher.name, &values[..])),
+            Wanted::OneOf(values) if !matcher.negated => {
+                Some(values.iter().map(|value| (&*matcher.name, &**value)))
+            }
             _ => None,
         })
     }

@@ -37,8 +37,7 @@ fn hash_of(name: &[u8], value: &[u8]) -> u64 {
 /// Returns the hashes of the labels of which a series must have one that is selected; `None` if there are
 /// none.
 fn needed(filter: &LabelFilter) -> Option<SmallVec<[u64; 2]>> {
-    let (name, values) = filter.needs()?;
-    let mut hashes: SmallVec<[u64; 2]> = values.iter().map(|value| hash_of(name, value)).collect();
+    let mut hashes: SmallVec<[u64; 2]> = filter.needs()?.map(|(name, value)| hash_of(name, value)).collect();
     hashes.sort_unstable();
     hashes.dedup();
     Some(hashes)
