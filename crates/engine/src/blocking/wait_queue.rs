@@ -28,6 +28,8 @@ pub(crate) struct Waiting {
     moves: HashMap<Box<[u8]>, Destinations>,
     /// The same for all keys together.
     all_moves: Destinations,
+    /// Number of clients in the queues that only read.
+    readers: usize,
     /// Number of clients that have joined a queue so far.
     joined: u64,
 }
@@ -49,6 +51,7 @@ impl Waiting {
         let queues = self.queues.entry(db).or_default();
         self.joined += 1;
         queues.entry(key.into()).or_default().push_back((self.joined, Arc::clone(waiter)));
+        self.readers += usize::from(waiter.only_reads());
         for &shard in &waiter.destinations {
             *self.moves.entry(key.into()).or_default().entry(shard).or_default() += 1;
             *self.all_moves.entry(shard).or_default() += 1;
@@ -89,10 +92,21 @@ impl Waiting {
         Some(self.take(db, key, position))
     }
 
-    /// Whether a client waits that can take what is at the key.
-    pub(crate) fn is_awaited(&self, db: u8, key: &[u8], can_take: impl Fn(&Waiter) -> bool) -> bool {
+    /// The clients that wait for the key and only read, longest-waiting first. They are served in any
+    /// order, as none takes anything from another.
+    pub(crate) fn readers(&self, db: u8, key: &[u8]) -> Vec<Arc<Waiter>> {
+        if self.readers == 0 {
+            return Vec::new();
+        }
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
-        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| can_take(waiter)))
+        let waiters = queue.into_iter().flatten().map(|(_, waiter)| waiter);
+        waiters.filter(|waiter| waiter.only_reads()).cloned().collect()
+    }
+
+    /// Whether a client waits that satisfies a condition.
+    pub(crate) fn is_awaited(&self, db: u8, key: &[u8], condition: impl Fn(&Waiter) -> bool) -> bool {
+        let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
+        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| condition(waiter)))
     }
 
     /// The keys of a database that clients wait for.
@@ -117,6 +131,7 @@ impl Waiting {
         let len = queue.len();
         let (_, waiter) =
             queue.remove(position).unwrap_or_else(|| panic!("place {position} of a queue of {len} clients"));
+        self.readers -= usize::from(waiter.only_reads());
         if queue.is_empty() {
             queues.remove(key);
             if queues.is_empty() {
@@ -132,10 +147,11 @@ impl Waiting {
             }
             decrement(&mut self.all_moves, shard);
         }
-        let (moves, all_moves) = (self.moves.len(), self.all_moves.len());
+        let (moves, all_moves, readers) = (self.moves.len(), self.all_moves.len(), self.readers);
         assert!(
-            !self.queues.is_empty() || (moves == 0 && all_moves == 0),
-            "no client waits, and moves from {moves} keys and to {all_moves} shards are noted"
+            !self.queues.is_empty() || (moves == 0 && all_moves == 0 && readers == 0),
+            "no client waits, and {readers} readers and moves from {moves} keys and to {all_moves} shards are \
+             noted"
         );
         waiter
     }

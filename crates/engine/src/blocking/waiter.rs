@@ -1,7 +1,7 @@
 //! A blocked client: what it waits for, and what it receives.
 
-use crate::keyspace::Entry;
-use crate::value::{Object, Type};
+use crate::context::Keys;
+use crate::value::Type;
 use crate::wire::reply::Protocol;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_log::Lsn;
@@ -21,9 +21,9 @@ pub struct Block {
     pub(crate) reads: Option<WaitingRead>,
 }
 
-/// Decides whether a client that only reads waits no longer, by the key's value, `None` if the key is
-/// absent, and its arguments.
-pub(crate) type IsReady = fn(Option<&Object>, &[Vec<u8>]) -> bool;
+/// Decides whether a client that only reads waits no longer, by the key and its arguments. The shards of
+/// all keys that are read with the key are locked.
+pub(crate) type IsReady = fn(&Keys<'_>, &[u8], &[&[u8]]) -> bool;
 
 /// Wait of a command that takes nothing. It is served as soon as it is ready, wherever it is in the
 /// queue, and answers what there is when its time is over.
@@ -132,16 +132,19 @@ impl Waiter {
         self.stop();
     }
 
-    /// Whether a key with this entry can serve the client.
-    pub(crate) fn can_take(&self, entry: Option<&Entry>) -> bool {
-        let held = entry.map(Entry::type_of);
-        match &self.block.reads {
-            None => held == Some(self.block.wants),
-            Some(reads) => {
-                held.is_none_or(|held| held == self.block.wants)
-                    && (reads.is_ready)(entry.and_then(Entry::object), &reads.args)
-            }
-        }
+    /// Whether the client takes something from a key with this type of value.
+    pub(crate) fn can_take(&self, held: Option<Type>) -> bool {
+        !self.only_reads() && held == Some(self.block.wants)
+    }
+
+    /// Whether the client takes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.block.reads.is_some()
+    }
+
+    /// Whether a client that only reads waits no longer for what is at the key.
+    pub(crate) fn can_read(&self, keys: &Keys<'_>, key: &[u8]) -> bool {
+        self.block.reads.as_ref().is_some_and(|reads| (reads.is_ready)(keys, key, &self.args()))
     }
 
     /// Returns the arguments with which the client is served.

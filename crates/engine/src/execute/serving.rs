@@ -11,6 +11,9 @@
 //!                                   └─── waiters of pushed keys ◄─┘
 //! ```
 //!
+//! A client that only reads, as by `TS.READ`, takes nothing from the others: every one is served that
+//! waits no longer. A change of a key also serves those that read lenses which see it.
+//!
 //! If a served client moves the element elsewhere, the destination's shard is locked as well: see
 //! `locking`.
 
@@ -19,7 +22,9 @@ use crate::command;
 use crate::context::{Context, Keys};
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::execute::locking::Access;
 use crate::execute::moment::Moment;
+use crate::keyspace::Shard;
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -56,6 +61,12 @@ impl Engine {
 
     fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
         keys.select(db);
+        if self.check_writable().is_ok() {
+            for waiter in keys.claim_readers(key) {
+                let delivery = self.serve_one(keys, key, &waiter);
+                served.push((waiter, delivery));
+            }
+        }
         // After the log has failed, no change may happen that it cannot record.
         while self.check_writable().is_ok()
             && let Some(waiter) = keys.claim_waiting(key)
@@ -102,7 +113,7 @@ impl Engine {
             self.publish_events(keys, lsn, waiter.durable);
         }
         // A read shows what was logged before.
-        let lsn = if waiter.block.reads.is_some() { Some(keys.shard_mut(key).last()) } else { lsn };
+        let lsn = if waiter.only_reads() { newest(keys) } else { lsn };
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
     }
@@ -110,11 +121,13 @@ impl Engine {
     /// Writes the reply to a client whose time to wait is over: what there is to a read, otherwise the
     /// null array. Returns the newest record that the reply may show.
     pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) -> Option<Lsn> {
-        let (Some(_), [key]) = (&waiter.block.reads, &waiter.block.keys[..]) else {
+        let (true, [key]) = (waiter.only_reads(), &waiter.block.keys[..]) else {
             reply.null_array();
             return None;
         };
-        let mut keys = self.keys(self.lock_one(key), waiter.db, now_us);
+        let key_alone = || std::iter::once(&**key);
+        let locked = self.lock_reachable(self.lock_one(key), Access::Read, key_alone, |_| false);
+        let mut keys = self.keys(locked, waiter.db, now_us);
         let serve = command::by_id(waiter.command).and_then(|row| row.serve);
         let serve = serve.expect("a command that lets clients wait says how they are served");
         let mark = reply.len();
@@ -124,7 +137,7 @@ impl Engine {
             reply.truncate(mark);
             reply.error(&error);
         }
-        Some(keys.shard_mut(key).last())
+        newest(&keys)
     }
 
     /// Ends a client's wait. Returns `false` if the client was served meanwhile and its reply is on
@@ -140,4 +153,9 @@ impl Engine {
             self.keyspace().lock(self.keyspace().shard_of(key)).waiting_mut().leave(waiter.db, key, waiter);
         }
     }
+}
+
+/// LSN of the last change of the keys in the locked shards: a read shows what was logged before.
+fn newest(keys: &Keys<'_>) -> Option<Lsn> {
+    keys.shards().map(Shard::last).max()
 }

@@ -1,5 +1,6 @@
 //! A shard: its part of every database, and the clients that wait for or watch its keys.
 
+use super::Entry;
 use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
@@ -152,12 +153,13 @@ impl Shard {
         &mut self.waiting
     }
 
-    /// Claims the client that has waited longest for what is at a key. Keys with a deadline at or
+    /// Claims the client that has waited longest to take what is at a key. Keys with a deadline at or
     /// before `expired_until_ms` have expired.
     pub(crate) fn claim_waiting(&mut self, db: u8, key: &[u8], expired_until_ms: u64) -> Option<Arc<Waiter>> {
         let entry = self.databases[db as usize].get(super::hash(key), key);
         let entry = entry.filter(|entry| entry.deadline().is_none_or(|at| at > expired_until_ms));
-        self.waiting.claim(db, key, |waiter| waiter.can_take(entry))
+        let held = entry.map(Entry::type_of);
+        self.waiting.claim(db, key, |waiter| waiter.can_take(held))
     }
 
     /// Whether changes of the shard's keys have subscribers.

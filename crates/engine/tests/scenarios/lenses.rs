@@ -1,9 +1,14 @@
 //! Lenses: series seen through transforms.
 
+use crate::rules::run;
 use crate::series::{expect, wire};
-use crate::support::{Client, engine, replayed, run_on_threads};
+use crate::support::{Client, START_US, engine, replayed, run_on_threads, shown, transaction};
 use crate::watching::{answers, watch};
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use tidemark_engine::{Delivery, Engine, Protocol, Reply, Waiter};
+use tidemark_log::Lsn;
 
 #[test]
 fn a_lens_shows_its_source_through_its_transforms() {
@@ -33,7 +38,7 @@ fn a_lens_shows_its_source_through_its_transforms() {
 }
 
 #[test]
-fn points_of_a_lens_are_read_from_a_time_on_but_not_waited_for() {
+fn points_of_a_lens_are_read_from_a_time_on() {
     let engine = engine();
     expect(
         &engine,
@@ -45,14 +50,190 @@ fn points_of_a_lens_are_read_from_a_time_on_but_not_waited_for() {
             ("TS.READ deltas +", "*1 *2 :13 +3"),
             ("TS.READ deltas 13", "*1 *2 :13 +3"),
             ("TS.READ deltas $", "*0"),
-            (
-                "TS.READ deltas $ BLOCK 0 1",
-                "-ERR TSDB: a client cannot wait for the points of a lens; watch it by TS.RANGE.WATCH",
-            ),
+            ("TS.READ deltas 12 BLOCK 0 2 MAX_COUNT 2", "*2 *2 :12 +2 *2 :13 +3"),
             ("DEL k", ":1"),
             ("TS.READ deltas -", "-ERR LENS: there is no 'k' for the lens to see"),
+            ("TS.READ deltas - BLOCK 0 1", "-ERR LENS: there is no 'k' for the lens to see"),
         ],
     );
+}
+
+/// A client that waits by a command, and its answer, once it has one.
+struct Reading<'e> {
+    engine: &'e Engine,
+    waiter: Arc<Waiter>,
+    delivered: Receiver<Delivery>,
+}
+
+impl<'e> Reading<'e> {
+    fn begin(engine: &'e Engine, line: &str) -> Self {
+        let (sender, delivered) = std::sync::mpsc::channel();
+        let (answer, executed) = Client::new(engine).execute(line);
+        assert_eq!(answer, "", "{line} waits");
+        let blocked = executed.block.expect("it waits");
+        let waiter = blocked.wait(move |delivery| sender.send(delivery).expect("is received"), |_| ());
+        Self { engine, waiter, delivered }
+    }
+
+    /// Its answer, if it waits no longer: the answer shows the newest record, and leaves when that is
+    /// durable.
+    fn answer(&self) -> Option<String> {
+        let delivery = self.delivered.try_recv().ok()?;
+        assert_eq!(delivery.lsn, Some(self.engine.log().appended()));
+        Some(shown(&delivery.reply))
+    }
+
+    /// The answer when its time is over.
+    fn answer_late(&self) -> (String, Option<Lsn>) {
+        assert!(self.engine.stop_waiting(&self.waiter), "it waits");
+        let mut reply = Reply::new(Protocol::Resp2);
+        let lsn = self.engine.answer_late(&self.waiter, START_US, &mut reply);
+        (shown(reply.bytes()), lsn)
+    }
+}
+
+#[test]
+fn a_reader_of_a_lens_waits_until_its_sources_give_it_points() {
+    let engine = engine();
+    run(
+        &engine,
+        &["TS.ADD a 1 1", "TS.ADD b 1 10", "LENS.CREATE sum a + b ASOF 3", "LENS.CREATE late sum shift 100"],
+    );
+    let one = Reading::begin(&engine, "TS.READ late $ BLOCK 0 1");
+    let two = Reading::begin(&engine, "TS.READ late $ BLOCK 0 2");
+    let first = Reading::begin(&engine, "TS.READ late - BLOCK 0 3 MAX_COUNT 3");
+    run(&engine, &["TS.ADD b 2 20"]);
+    assert_eq!(one.answer(), None, "the lens has no point for those of its second source");
+    run(&engine, &["TS.ADD a 3 3"]);
+    assert_eq!(one.answer().as_deref(), Some("*1 *2 :103 +23"));
+    // No point of the second source is new enough, and then one is, late.
+    run(&engine, &["TS.ADD a 9 9"]);
+    assert_eq!(two.answer(), None);
+    run(&engine, &["TS.ADD b 7 70"]);
+    assert_eq!(two.answer().as_deref(), Some("*2 *2 :103 +23 *2 :109 +79"));
+    assert_eq!(first.answer().as_deref(), Some("*3 *2 :101 +11 *2 :103 +23 *2 :109 +79"));
+    // What is pipelined, and what a batch has.
+    let piped = Reading::begin(&engine, "TS.READ late $ BLOCK 0 2");
+    run(&engine, &["TS.MADD b 10 0 a 10 1 a 11 2"]);
+    assert_eq!(piped.answer().as_deref(), Some("*2 *2 :110 +1 *2 :111 +2"));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_reader_of_a_lens_waits_as_long_as_the_keys_are_there() {
+    let engine = engine();
+    let read = "TS.READ l $ BLOCK 0 1";
+    let missing = "-ERR LENS: there is no 'a' for the lens to see";
+    for (changes, expected) in [
+        (&["DEL a"][..], Some(missing)),
+        (&["RENAME a b"], Some(missing)),
+        (&["MOVE a 1"], Some(missing)),
+        (&["SET a text"], Some("-ERR LENS: 'a' is neither a series nor a lens")),
+        (&["LENS.DROP l"], Some("*0")),
+        (&["RENAME l m"], Some("*0")),
+        (&["FLUSHDB"], Some("*0")),
+        (&["SWAPDB 0 1"], Some("*0")),
+        (&["TS.CREATE other", "RENAME other a"], None),
+        (&["TS.ADD other 9 9", "RENAME other a"], Some("*1 *2 :9 +18")),
+        (&["TS.ADD other 9 9", "LENS.CREATE m other affine 1 1", "RENAME m a"], Some("*1 *2 :9 +20")),
+        (&["TS.ADD other 9 9", "LENS.CREATE m other", "RENAME m l"], Some("*1 *2 :9 +9")),
+        (&["TS.ADD other 9 9", "COPY other a REPLACE"], Some("*1 *2 :9 +18")),
+        (&["TS.DEL a 0 9", "TS.ADD a 1 1", "EXPIRE a 100", "TS.ADD a 2 5"], Some("*1 *2 :2 +10")),
+    ] {
+        run(&engine, &["FLUSHALL"]);
+        run(&engine, &["TS.ADD a 1 1"]);
+        run(&engine, &["LENS.CREATE l a affine 2 0"]);
+        let reading = Reading::begin(&engine, read);
+        run(&engine, changes);
+        assert_eq!(reading.answer().as_deref(), expected, "{changes:?}");
+        let _ = engine.stop_waiting(&reading.waiter);
+        assert_eq!(replayed(&engine).digest(), engine.digest(), "{changes:?}");
+    }
+}
+
+#[test]
+fn a_reader_of_a_lens_is_answered_when_its_source_expires() {
+    let engine = engine();
+    run(&engine, &["TS.ADD a 1 1", "LENS.CREATE l a abs", "PEXPIRE a 10"]);
+    let reading = Reading::begin(&engine, "TS.READ l $ BLOCK 0 1");
+    engine.expire_due(START_US + 20_000, 100);
+    assert_eq!(reading.answer().as_deref(), Some("-ERR LENS: there is no 'a' for the lens to see"));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_reader_of_a_lens_sees_what_a_transaction_leaves() {
+    let engine = engine();
+    run(&engine, &["TS.ADD a 1 1", "TS.ADD b 1 1", "LENS.CREATE l a + b ASOF 1"]);
+    let read = |line: &str| transaction(&engine, None, &[line]);
+    assert!(read("TS.READ l $ BLOCK 0 1").contains("is not allowed inside MULTI"));
+    assert_eq!(read("TS.READ l - BLOCK 0 1"), "*1 *1 *2 :1 +2");
+    let reading = Reading::begin(&engine, "TS.READ l $ BLOCK 0 1");
+    // The source goes and is made anew, and a point goes again.
+    transaction(&engine, None, &["DEL a", "TS.ADD a 1 1", "TS.ADD b 2 2", "TS.ADD a 2 2", "TS.DEL a 2 2"]);
+    assert_eq!(reading.answer(), None);
+    transaction(&engine, None, &["DEL b", "TS.ADD a 3 3", "TS.ADD b 3 4"]);
+    assert_eq!(reading.answer().as_deref(), Some("*1 *2 :3 +7"));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_reader_of_a_lens_whose_time_is_over_gets_what_there_is() {
+    let engine = engine();
+    run(&engine, &["TS.ADD a 1 1", "LENS.CREATE l a affine 2 0", "LENS.CREATE m l affine 2 0"]);
+    let reading = Reading::begin(&engine, "TS.READ m 1 BLOCK 10 9");
+    run(&engine, &["TS.ADD a 2 2"]);
+    assert_eq!(reading.answer(), None);
+    assert_eq!(reading.answer_late(), ("*2 *2 :1 +4 *2 :2 +8".to_owned(), Some(engine.log().appended())));
+    let reading = Reading::begin(&engine, "TS.READ m $ BLOCK 10 1");
+    run(&engine, &["SET unrelated x"]);
+    assert_eq!(reading.answer_late().0, "*0");
+}
+
+#[test]
+fn a_client_that_waits_for_a_missing_key_reads_a_lens_that_is_made_there() {
+    let engine = engine();
+    run(&engine, &["TS.ADD a 5 5"]);
+    let reading = Reading::begin(&engine, "TS.READ l 6 BLOCK 0 1");
+    run(&engine, &["LENS.CREATE l a abs"]);
+    assert_eq!(reading.answer(), None);
+    run(&engine, &["TS.ADD a 6 -6"]);
+    assert_eq!(reading.answer().as_deref(), Some("*1 *2 :6 +6"));
+}
+
+#[test]
+fn a_reader_of_a_lens_does_not_hold_up_writers_of_its_sources() {
+    let engine = engine();
+    run(&engine, &["TS.CREATE a", "TS.ADD dead 1 1", "LENS.CREATE l a + dead ASOF 1"]);
+    let reading = Reading::begin(&engine, "TS.READ l $ BLOCK 0 1");
+    let mut answer = None;
+    for batch in 0..40 {
+        let points: Vec<String> =
+            (0..1_000).map(|point| format!("a {} 1", 10 + batch * 1_000 + point)).collect();
+        run(&engine, &[&format!("TS.MADD {}", points.join(" "))]);
+        answer = reading.answer();
+        if answer.is_some() {
+            assert_eq!(batch, 32, "it takes more than 32,768 points to see that there is none");
+            break;
+        }
+    }
+    assert_eq!(answer.as_deref(), Some("*0"));
+}
+
+#[test]
+fn readers_of_lenses_and_writers_on_several_threads_do_not_block_each_other() {
+    let engine = engine();
+    run(&engine, &["TS.CREATE a", "TS.CREATE b", "LENS.CREATE l a + b ASOF 100000", "LENS.CREATE m l abs"]);
+    let readings: Vec<Reading<'_>> =
+        (1..=50).map(|count| Reading::begin(&engine, &format!("TS.READ m - BLOCK 0 {count}"))).collect();
+    run(&engine, &["TS.ADD b 0 1"]);
+    run_on_threads(&engine, |thread, step| format!("TS.ADD a {} 1 ON_DUPLICATE last", step * 4 + thread));
+    for (index, reading) in readings.iter().enumerate() {
+        let delivery = reading.delivered.try_recv().expect("there were enough points");
+        let answer = shown(&delivery.reply);
+        assert!(answer.starts_with('*') && !answer.starts_with("*0"), "{index}: {answer}");
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn expect(engine: &Engine, dialogue: &[(&str, &str)]) {
 }
 
 /// Runs commands, none of which may fail.
-fn run(engine: &Engine, lines: &[&str]) {
+pub(crate) fn run(engine: &Engine, lines: &[&str]) {
     for line in lines {
         let answer = Client::new(engine).run(line);
         assert!(!answer.starts_with('-'), "{line}: {answer}");

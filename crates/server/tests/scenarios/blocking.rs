@@ -78,6 +78,25 @@ fn a_wait_ends_when_its_time_has_passed() {
 }
 
 #[test]
+fn a_client_waits_for_points_of_a_series_and_of_a_lens() {
+    let server = TestServer::new();
+    let (mut one, mut other, mut giver) = (server.client(), server.client(), server.client());
+    giver.ask("TS.ADD a 1 1", ":1\r\n");
+    giver.ask("LENS.CREATE l a affine 2 0", "+OK\r\n");
+    one.ask("TS.READ l 1 BLOCK 1 2", "*1\r\n*2\r\n:1\r\n+2\r\n");
+    block(&server, &mut one, "TS.READ a $ BLOCK 0 1\r\nPING");
+    block(&server, &mut other, "TS.READ l $ BLOCK 0 2");
+    giver.send("TS.ADD a 2 2\r\nTS.ADD a 3 3\r\nTS.READ l 3\r\n");
+    giver.expect(":2\r\n:3\r\n*1\r\n*2\r\n:3\r\n+6\r\n");
+    other.expect("*2\r\n*2\r\n:2\r\n+4\r\n*2\r\n:3\r\n+6\r\n");
+    // The points may come together or one after the other.
+    one.expect("*");
+    block(&server, &mut other, "TS.READ l $ BLOCK 0 1");
+    giver.ask("DEL a", ":1\r\n");
+    other.expect("-ERR LENS: there is no 'a' for the lens to see\r\n");
+}
+
+#[test]
 fn a_client_that_is_gone_takes_nothing() {
     let server = TestServer::new();
     let (mut client, mut giver) = (server.client(), server.client());

@@ -56,7 +56,6 @@ texts! {
     BLOCK_COUNT = "ERR TSDB: BLOCK min_count must be a positive integer";
     BLOCK_COUNT_RANGE = "ERR TSDB: BLOCK min_count must be <= MAX_COUNT";
     BLOCK_FORBIDDEN = "ERR TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a deny-blocking context";
-    BLOCK_LENS = "ERR TSDB: a client cannot wait for the points of a lens; watch it by TS.RANGE.WATCH";
     RELATIVE_UNIT = "ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number";
     NOT_LATEST = "ERR TSDB: wrong 3rd argument";
     COUNT_MISSING = "ERR TSDB: COUNT argument is missing";

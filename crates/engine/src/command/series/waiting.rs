@@ -5,12 +5,9 @@ use super::range::Range;
 use super::reading::reply_unlocked;
 use crate::blocking::waiter::Block;
 use crate::command::parse::{canonical_integer, is};
-use crate::context::Context;
+use crate::context::{Context, Keys, Seen};
 use crate::error::CommandError;
-use crate::keyspace::Entry;
-use crate::value::series::Points;
-use crate::value::{Lens, Object, TimeSeries, Type, TypedValue};
-use tidemark_series::guarded;
+use crate::value::Type;
 
 /// A read as a client asks for it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,18 +46,22 @@ impl Request {
     }
 }
 
-/// Returns the time from which on points are read; `None` if no point can be that late.
-fn cursor(word: &[u8], series: Option<&TimeSeries>) -> Result<Option<i64>, CommandError> {
-    let points = series.map(TimeSeries::points);
-    cursor_between(word, || Ok(points.and_then(Points::first)), || Ok(points.and_then(Points::last)))
-}
+/// Most points that a change reads and makes, for each client that waits for a lens, to find out whether
+/// there are enough. They are looked at while the shards of the lens and of its sources are locked.
+const SEEN_MAX: usize = 1 << 15;
 
-/// Does the same as [`cursor`] for any points, of which the first and the last can be looked up.
-fn cursor_between(
-    word: &[u8],
-    first: impl FnOnce() -> Result<Option<(i64, f64)>, CommandError>,
-    last: impl FnOnce() -> Result<Option<(i64, f64)>, CommandError>,
-) -> Result<Option<i64>, CommandError> {
+/// Returns the time from which on points are read; `None` if no point can be that late.
+fn cursor(word: &[u8], seen: Option<&Seen<'_>>) -> Result<Option<i64>, CommandError> {
+    let first = || match seen {
+        None => Ok(None),
+        Some(seen) if seen.view.is_plain() => Ok(seen.series.points().first()),
+        Some(seen) => seen.view.at_or_after(i64::MIN).map_err(errors::not_seen),
+    };
+    let last = || match seen {
+        None => Ok(None),
+        Some(seen) if seen.view.is_plain() => Ok(seen.series.points().last()),
+        Some(seen) => seen.view.at_or_before(i64::MAX).map_err(errors::not_seen),
+    };
     Ok(match word {
         b"-" => Some(first()?.map_or(0, |(time, _)| time)),
         b"+" => Some(last()?.map_or(0, |(time, _)| time)),
@@ -69,21 +70,24 @@ fn cursor_between(
     })
 }
 
-/// Returns the number of points from a cursor on.
-fn count_from(series: Option<&TimeSeries>, cursor: Option<i64>) -> u64 {
-    series.zip(cursor).map_or(0, |(series, from)| series.points().count_in(from..=i64::MAX))
+/// Whether there are so many points from a cursor on. For a lens also if that is not known within
+/// [`SEEN_MAX`] points: a client that waited longer would hold up those that add points.
+fn has_enough(seen: Option<&Seen<'_>>, cursor: Option<i64>, least: u64) -> Result<bool, CommandError> {
+    let Some((seen, from)) = seen.zip(cursor) else { return Ok(least == 0) };
+    if seen.view.is_plain() {
+        return Ok(seen.series.points().count_in(from..=i64::MAX) >= least);
+    }
+    let least = usize::try_from(least).unwrap_or(usize::MAX);
+    seen.view.may_have(from..=i64::MAX, least, SEEN_MAX).map_err(errors::not_seen)
 }
 
 pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let request = Request::parse(args)?;
     cursor(args[2], None)?;
-    if ctx.keys.peek(args[1]).and_then(Entry::object).and_then(Lens::from_object).is_some() {
-        return read_lens(ctx, args, &request);
-    }
-    let series = ctx.keys.read::<TimeSeries>(args[1])?;
-    let from = cursor(args[2], series)?;
+    let seen = ctx.keys.see(args[1])?;
+    let from = cursor(args[2], seen.as_ref())?;
     if let Some((duration, least)) = request.wait
-        && count_from(series, from) < least
+        && !has_enough(seen.as_ref(), from, least)?
     {
         if !ctx.keys.can_wait() {
             return Err(errors::BLOCK_FORBIDDEN);
@@ -100,39 +104,25 @@ pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     answer(ctx, args[1], from, &request)
 }
 
-/// Answers with the points of a lens. No client waits for them: a change of what a lens sees wakes the
-/// clients that wait for those keys.
-fn read_lens(ctx: &mut Context<'_, '_>, args: &[&[u8]], request: &Request) -> Result<(), CommandError> {
-    if request.wait.is_some() {
-        return Err(errors::BLOCK_LENS);
-    }
-    let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
-    let first = || seen.view.at_or_after(i64::MIN).map_err(errors::not_seen);
-    let last = || seen.view.at_or_before(i64::MAX).map_err(errors::not_seen);
-    let Some(from) = cursor_between(args[2], first, last)? else {
-        ctx.reply.array(0);
-        return Ok(());
-    };
-    let range = Range::from_time(from, request.count);
-    let source = range.source_of_seen(ctx.keys, args[1], &seen)?;
-    reply_unlocked(ctx, args[1], range, source, false)
-}
-
 /// Answers a client that has waited with what there is.
 pub(super) fn serve(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError> {
     let request = Request::parse(args)?;
-    let from = cursor(args[2], ctx.keys.series(key))?;
+    let from = cursor(args[2], ctx.keys.see(key)?.as_ref())?;
     answer(ctx, key, from, &request)
 }
 
 /// Whether a client waits no longer: there are enough points, they cannot be read, or the key is gone.
-fn is_ready(object: Option<&Object>, args: &[Vec<u8>]) -> bool {
-    let Some(series) = object.and_then(TimeSeries::from_object) else { return object.is_none() };
-    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-    let least = Request::parse(&args).ok().and_then(|request| request.wait).map_or(0, |(_, least)| least);
-    let is_ready = || cursor(args[2], Some(series)).is_ok_and(|from| count_from(Some(series), from) >= least);
+fn is_ready(keys: &Keys<'_>, key: &[u8], args: &[&[u8]]) -> bool {
+    let least = Request::parse(args).ok().and_then(|request| request.wait).map_or(0, |(_, least)| least);
+    let is_ready = || {
+        if keys.peek(key).is_some_and(|entry| ![Type::Series, Type::Lens].contains(&entry.type_of())) {
+            return Ok(false);
+        }
+        let Some(seen) = keys.see(key)? else { return Ok(true) };
+        has_enough(Some(&seen), cursor(args[2], Some(&seen))?, least)
+    };
     // A client whose points cannot be read is answered with the error.
-    guarded(is_ready).unwrap_or(true)
+    CommandError::guard(is_ready).unwrap_or(true)
 }
 
 fn answer(
@@ -141,12 +131,12 @@ fn answer(
     from: Option<i64>,
     request: &Request,
 ) -> Result<(), CommandError> {
-    let Some((series, from)) = ctx.keys.series(key).zip(from) else {
+    let Some((seen, from)) = ctx.keys.see(key)?.zip(from) else {
         ctx.reply.array(0);
         return Ok(());
     };
     let range = Range::from_time(from, request.count);
-    let source = range.source(ctx.keys, key, series)?;
+    let source = range.source_of_seen(ctx.keys, key, &seen)?;
     reply_unlocked(ctx, key, range, source, false)
 }
 

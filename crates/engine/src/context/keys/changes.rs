@@ -2,9 +2,10 @@
 //! clients.
 
 use super::Keys;
+use crate::blocking::waiter::Waiter;
 use crate::context::effects::Rewritten;
 use crate::execute::noted::Noted;
-use crate::keyspace::hash;
+use crate::keyspace::{Entry, hash};
 use crate::value::series::PointsBefore;
 use crate::watch::touched::{Moves, Touched};
 
@@ -149,13 +150,20 @@ impl Keys<'_> {
         shard.is_read() && !shard.index().of_key(self.db(), key).is_empty()
     }
 
-    /// Marks the key as ready if a client is blocked on it that can be served.
+    /// Marks the key as ready if a client is blocked on it that may be served. What a client reads may
+    /// still change under these locks, so whether it waits no longer is found out when it is served.
     #[cold]
     pub(super) fn note_ready(&mut self, key: &[u8]) {
         let db = self.db();
-        let entry = self.peek(key);
-        if self.shard(key).waiting().is_awaited(db, key, |waiter| waiter.can_take(entry)) {
-            self.effects.rare_mut().ready.push((db, key.to_vec()));
+        let held = self.peek(key).map(Entry::type_of);
+        let is_awaited = |waiter: &Waiter| waiter.only_reads() || waiter.can_take(held);
+        if !self.shard(key).waiting().is_awaited(db, key, is_awaited) {
+            return;
+        }
+        let ready = &mut self.effects.rare_mut().ready;
+        // The points of a batch often change the same key one after the other.
+        if ready.last().is_none_or(|(last_db, last)| (*last_db, &**last) != (db, key)) {
+            ready.push((db, key.to_vec()));
         }
     }
 

@@ -93,7 +93,11 @@ impl Keys<'_> {
             for lens in lenses {
                 let shard = self.shard_mut(&lens);
                 shard.touch(db, &lens);
-                if shard.is_read() {
+                let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
+                if is_awaited {
+                    self.note_ready(&lens);
+                }
+                if is_read {
                     self.note_queries(&lens, &Touched::Everything);
                 }
                 open.push(lens);

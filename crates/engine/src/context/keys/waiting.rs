@@ -14,10 +14,20 @@ impl Keys<'_> {
         self.can_wait = false;
     }
 
-    /// Claims the client that has waited longest for what is at the key.
+    /// Claims the client that has waited longest to take what is at the key.
     pub(crate) fn claim_waiting(&mut self, key: &[u8]) -> Option<Arc<Waiter>> {
         let (db, until_ms) = (self.db(), self.expired_until_ms);
         self.shard_mut(key).claim_waiting(db, key, until_ms)
+    }
+
+    /// Claims the clients that wait to read what is at the key, and that wait no longer.
+    pub(crate) fn claim_readers(&mut self, key: &[u8]) -> Vec<Arc<Waiter>> {
+        let db = self.db();
+        let mut readers = self.shard(key).waiting().readers(db, key);
+        readers.retain(|waiter| waiter.is_waiting() && waiter.can_read(self, key) && waiter.claim());
+        let waiting = self.shard_mut(key).waiting_mut();
+        readers.iter().for_each(|waiter| waiting.leave(db, key, waiter));
+        readers
     }
 
     /// Blocks the client instead of answering it. The handler must not have written a reply. A

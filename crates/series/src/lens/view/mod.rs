@@ -28,6 +28,25 @@ impl Points for Snapshot<f64> {
     }
 }
 
+/// Points of which only so many are read.
+struct Metered<'p, P> {
+    points: &'p P,
+    left: &'p Cell<usize>,
+}
+
+impl<P: Points> Points for Metered<'_, P> {
+    fn read(&self, range: RangeInclusive<i64>, direction: Direction, reading: &mut impl Reading<f64>) {
+        if self.left.get() == 0 {
+            return;
+        }
+        self.points.read(range, direction, &mut |times: &[i64], values: &[f64]| {
+            self.left.set(self.left.get().saturating_sub(times.len()));
+            reading.run(times, values)?;
+            if self.left.get() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+}
+
 /// Most points that are made between others in one part of a read backward.
 const MADE_IN_PART_MAX: usize = 1 << 12;
 
@@ -159,6 +178,52 @@ impl<P: Points> View<P> {
             ControlFlow::Break(())
         })?;
         Ok(found)
+    }
+
+    /// Whether there are at least `count` points in `range`, or more than `limit` points have to be read
+    /// or made to tell. O(limit).
+    ///
+    /// # Errors
+    /// See [`View::read`].
+    pub fn may_have(
+        &self,
+        range: RangeInclusive<i64>,
+        count: usize,
+        limit: usize,
+    ) -> Result<bool, ViewError> {
+        if range.is_empty() {
+            return Ok(count == 0);
+        }
+        let (left, made) = (Cell::new(limit), Cell::new(limit));
+        let metered = self.over(range.clone(), &|points, _| Metered { points, left: &left });
+        let mut found = 0;
+        let result = metered.read_forward(range, &made, &mut |times: &[i64], _: &[f64]| {
+            found += times.len();
+            if found < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        match result {
+            Err(ViewError::TooManySteps { .. }) => Ok(true),
+            result => result.map(|()| found >= count || left.get() == 0),
+        }
+    }
+
+    /// Returns the same view of other points, each made of those that are needed for the points in
+    /// `range`.
+    fn over<'p, Q>(
+        &'p self,
+        range: RangeInclusive<i64>,
+        make: &impl Fn(&'p P, RangeInclusive<i64>) -> Q,
+    ) -> View<Q> {
+        let (reached, needed) = self.reach(range);
+        let of_transform = |(transform, needed): (&'p Transform<Self>, RangeInclusive<i64>)| match transform {
+            Transform::Join { expression, other, age } => {
+                let other = other.over(needed.start().saturating_sub(*age)..=*needed.end(), make);
+                Transform::Join { expression: expression.clone(), other, age: *age }
+            }
+            alone => alone.alone().expect("all others read no series of their own"),
+        };
+        let transforms = self.transforms.iter().zip(needed).map(of_transform).collect();
+        View { points: make(&self.points, reached), transforms }
     }
 
     /// `budget` is the number of points that may be made between others, and then of those that were
@@ -390,16 +455,7 @@ impl View<&Series<f64>> {
     /// Returns the part that can be read between two times, to be read without the series. Takes
     /// references, like [`Series::snapshot`].
     pub fn snapshot(&self, range: RangeInclusive<i64>) -> View<Snapshot<f64>> {
-        let (reached, needed) = self.reach(range);
-        let of_transform = |(transform, needed): (&Transform<Self>, RangeInclusive<i64>)| match transform {
-            Transform::Join { expression, other, age } => {
-                let other = other.snapshot(needed.start().saturating_sub(*age)..=*needed.end());
-                Transform::Join { expression: expression.clone(), other, age: *age }
-            }
-            alone => alone.alone().expect("all others read no series of their own"),
-        };
-        let transforms = self.transforms.iter().zip(needed).map(of_transform).collect();
-        View { points: self.points.snapshot(reached), transforms }
+        self.over(range, &|points, reached| points.snapshot(reached))
     }
 }
 

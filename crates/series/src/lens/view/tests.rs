@@ -213,6 +213,12 @@ proptest! {
             let oldest = view.at_or_after(*range.start()).unwrap().map(|point| point.0);
             let expected_oldest = expected.iter().find(|(time, _)| time >= range.start()).map(|point| point.0);
             prop_assert_eq!(oldest, expected_oldest);
+            for count in [0, 1, inside.len(), inside.len() + 1] {
+                let has = inside.len() >= count;
+                prop_assert_eq!(view.may_have(range.clone(), count, 1 << 20).unwrap(), has, "{} {:?}", count, range);
+                let may = view.may_have(range.clone(), count, 5).unwrap();
+                prop_assert!(may || !has, "{} of {:?} are said to be missing", count, range);
+            }
             inside.reverse();
             prop_assert_eq!(bits(&read(&view, range.clone(), Direction::Backward)), bits(&inside));
             prop_assert_eq!(bits(&read(&snapshot, range.clone(), Direction::Backward)), bits(&inside));
@@ -252,6 +258,21 @@ fn what_makes_too_many_points_is_refused() {
     let moving = Transform::Moving { aggregation: Aggregation::Max, span: Span::Time(i64::MAX) };
     let view = View::new(&source, vec![moving]);
     assert_eq!(view.get(16_384), Err(ViewError::SpanTooLong { at: 16_384, most: 16_384 }));
+}
+
+#[test]
+fn to_tell_whether_there_are_points_only_so_many_are_read_and_made() {
+    let dense = series(&(0..20_000).map(|time| (time, 0.0)).collect());
+    let none = series(&vec![]);
+    let join = |other| Transform::Join { expression: "x + y".parse().unwrap(), other, age: 5 };
+    let alone = View::new(&dense, vec![join(View::new(&none, vec![]))]);
+    assert_eq!(alone.may_have(0..=i64::MAX, 1, 20_001), Ok(false));
+    assert_eq!(alone.may_have(0..=i64::MAX, 1, 10_000), Ok(true), "there might be some behind those");
+    assert_eq!(alone.may_have(15_000..=i64::MAX, 1, 10_000), Ok(false));
+
+    let far = series(&vec![(0, 1.0), (1_000_000_000_000, 2.0)]);
+    let made = View::new(&far, vec![Transform::Resample { step: 1, gap: Gap::Linear }]);
+    assert_eq!(made.may_have(0..=i64::MAX, 1, 10_000), Ok(true));
 }
 
 #[test]
