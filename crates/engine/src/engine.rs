@@ -7,7 +7,7 @@
 use crate::context::{Keys, Locked};
 use crate::error::CommandError;
 use crate::event::EventDesk;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, NextDue};
 use crate::random::{Chance, SecretSource};
 use crate::tracking::Tracking;
 use crate::watch::Registry;
@@ -21,9 +21,10 @@ pub struct Engine {
     log: Arc<Log>,
     /// Source of the random choices of commands; never reaches the log.
     chance: Chance,
-    /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if
-    /// there is none.
-    next_deadline: AtomicU64,
+    /// The earliest deadline of any key.
+    deadlines: NextDue,
+    /// Whether keys are removed at their deadlines, before a client meets them.
+    active_expiry: AtomicBool,
     /// Set when a change was made that the log refused. Memory then stays ahead of the log, and all
     /// further changes are refused; reads continue.
     ahead_of_log: AtomicBool,
@@ -48,7 +49,8 @@ impl Engine {
             keyspace: Keyspace::new(shards),
             log,
             chance: Chance::new(seed),
-            next_deadline: AtomicU64::new(u64::MAX),
+            deadlines: NextDue::default(),
+            active_expiry: AtomicBool::new(true),
             ahead_of_log: AtomicBool::new(false),
             removals_held_until_ms: AtomicU64::new(0),
             applied: AtomicU64::new(0),
@@ -122,15 +124,22 @@ impl Engine {
     /// earliest deadline.
     #[inline]
     pub fn next_deadline(&self) -> Option<u64> {
-        Some(self.next_deadline.load(Ordering::Relaxed)).filter(|&at| at != u64::MAX)
+        self.deadlines.get()
     }
 
-    pub(crate) fn store_next_deadline(&self, at: Option<u64>) {
-        self.next_deadline.store(at.unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// The earliest deadline of any key.
+    #[inline]
+    pub(crate) fn deadlines(&self) -> &NextDue {
+        &self.deadlines
     }
 
-    pub(crate) fn lower_next_deadline(&self, at: u64) {
-        self.next_deadline.fetch_min(at, Ordering::Relaxed);
+    /// Sets whether keys are removed at their deadlines, and reservations end, before a client meets them.
+    pub fn set_active_expiry(&self, is_on: bool) {
+        self.active_expiry.store(is_on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn expires_actively(&self) -> bool {
+        self.active_expiry.load(Ordering::Relaxed)
     }
 
     /// Limits the memory of the points of sealed blocks, in bytes. Takes effect with

@@ -67,6 +67,7 @@ pub use execute::call::{Call, Terms};
 pub use execute::execution::Executed;
 pub use execute::transaction::WatchedKeys;
 pub use housekeeping::counter_commits::CounterFigures;
+pub use housekeeping::{DUE_WORK, DueWork};
 pub use memory_budget::{MemoryBudget, MemoryCharge};
 pub use observe::counter_churn::{ChurnOrder, Churning};
 pub use observe::key_description::KeyDescription;

@@ -67,7 +67,7 @@ impl Engine {
             answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
-            self.lower_next_deadline(at);
+            self.deadlines().lower(at);
         }
     }
 }

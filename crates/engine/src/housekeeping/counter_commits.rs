@@ -2,18 +2,27 @@
 //!
 //! [`Engine::commit_due`] visits only counters that have moved, never those at rest.
 
-use crate::command;
+use super::key_work::KeyWork;
 use crate::context::Keys;
 use crate::engine::Engine;
-use crate::execute::call::Call;
 use crate::keyspace::{CounterDefaults, CounterTotals, DATABASES, Database, Entry, Exposure, hash};
 use crate::value::Object;
-use crate::wire::reply::Reply;
 use tidemark_counter::Promise;
 use tidemark_log::{Durability, Lsn};
 
 /// The command that commits a counter.
-const COMMIT: &[u8] = b"counter.commit";
+const COMMIT: &str = "counter.commit";
+
+/// Counters that have moved, due when they are ripe or too old. One whose commit the log refuses is due
+/// again by itself.
+const COMMITS: KeyWork = KeyWork {
+    next: Database::next_commit,
+    take: Database::pop_uncommitted,
+    run: |visited, db, key, now_us| {
+        visited.unlocked(|engine| engine.commit_counter(db, key, now_us));
+        true
+    },
+};
 
 /// Activity of counters and amounts still to commit: see [`Engine::counter_figures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,39 +48,13 @@ impl Engine {
     /// When to call [`Engine::commit_due`] next, in milliseconds since 1970; never later than the
     /// first counter is due.
     pub fn next_commit(&self) -> Option<u64> {
-        self.keyspace().committing().next_due()
+        self.keyspace().committing().next_due().get()
     }
 
     /// Commits due counters, at most `budget` of them. Returns when the next is due, in
     /// milliseconds since 1970. A commit that the log refuses is due again a second later.
     pub fn commit_due(&self, now_us: u64, budget: usize) -> Option<u64> {
-        let (now_ms, committing) = (now_us / 1000, self.keyspace().committing());
-        // Counters that become due after this lower the bound themselves.
-        committing.forget_next_due();
-        let mut left = budget;
-        for index in 0..self.keyspace().shard_count() {
-            let mut shard = self.keyspace().lock(index);
-            let mut due = Vec::new();
-            for (db, database) in shard.databases_mut().iter_mut().enumerate() {
-                while left > 0
-                    && let Some(key) = database.pop_uncommitted(now_ms)
-                {
-                    left -= 1;
-                    due.push((db as u8, key));
-                }
-            }
-            if !due.is_empty() {
-                drop(shard);
-                for (db, key) in due {
-                    self.commit_counter(db, &key, now_us);
-                }
-                shard = self.keyspace().lock(index);
-            }
-            if let Some(at) = shard.databases().iter().filter_map(Database::next_commit).min() {
-                committing.lower_next_due(at);
-            }
-        }
-        committing.next_due()
+        self.run_key_work(&[COMMITS], self.keyspace().committing().next_due(), now_us, budget)
     }
 
     /// Commits everything that is uncommitted and gives back all reservations. Returns the number
@@ -90,12 +73,7 @@ impl Engine {
 
     /// Commits a counter, if the key still holds one. Returns `false` if the log refused it.
     fn commit_counter(&self, db: u8, key: &[u8], now_us: u64) -> bool {
-        let args = [COMMIT, key];
-        let command = command::find(COMMIT).expect("the table has the command that commits counters");
-        let mut reply = Reply::default();
-        self.execute(&Call { command, args: &args, db, now_us }, &mut reply);
-        // A key that holds another type by now has nothing to commit.
-        let is_done = !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE");
+        let is_done = self.run_due(COMMIT, db, key, now_us);
         if !is_done {
             self.keyspace().committing().count_failed();
         }
@@ -109,7 +87,7 @@ impl Engine {
             let mut shard = self.keyspace().lock(index);
             shard.begin_counting();
             if let Some(at) = shard.databases().iter().filter_map(Database::next_commit).min() {
-                self.keyspace().committing().lower_next_due(at);
+                self.keyspace().committing().next_due().lower(at);
             }
         }
     }

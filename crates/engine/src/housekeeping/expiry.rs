@@ -1,31 +1,34 @@
-//! Active expiry: removes expired keys in the order of their deadlines, each with a record, and
-//! ends reservations of pools that are over.
+//! Active expiry: removes expired keys in the order of their deadlines, each with a record. Reservations
+//! of pools have deadlines as well.
 
-use crate::command::{self, flags};
+use super::key_work::{KeyWork, VisitedShard};
+use super::reservations::RESERVATIONS;
+use crate::command::flags;
 use crate::context::{Keys, RareEffects};
 use crate::engine::Engine;
 use crate::execute::call::Call;
 use crate::execute::locking::Access;
 use crate::execute::logging::encode_expiry;
 use crate::execute::moment::Moment;
-use crate::keyspace::{DATABASES, Shard, hash};
+use crate::keyspace::{Database, Shard, hash};
 use crate::persist::record::kind;
-use crate::wire::reply::Reply;
 use tidemark_log::{Lsn, Room};
 
-/// How long expiry pauses when the log takes no records. Milliseconds.
-const RETRY_MS: u64 = 1000;
-
 impl Engine {
-    /// Removes expired keys, at most `budget` of them, and logs the removals. Returns the earliest
-    /// remaining deadline, in milliseconds since 1970.
+    /// Removes expired keys and ends reservations of pools, of at most `budget` keys, and logs that.
+    /// Returns the earliest remaining deadline, in milliseconds since 1970.
     pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
-        expire_due(self, now_us, budget)
+        self.run_key_work(&[DEADLINES, RESERVATIONS], self.deadlines(), now_us, budget)
+    }
+
+    /// When active expiry has to call [`Engine::expire_due`] next, in milliseconds since 1970.
+    pub fn next_expiry(&self) -> Option<u64> {
+        self.next_deadline().filter(|_| self.expires_actively())
     }
 
     /// Whether the log has space for a record on behalf of no client, such as that of an expired
     /// key that a read has met: such a record does not wait for space.
-    fn may_log_unasked(&self) -> bool {
+    pub(super) fn may_log_unasked(&self) -> bool {
         self.log().has_room() && self.check_writable().is_ok()
     }
 
@@ -74,68 +77,26 @@ impl Engine {
     }
 }
 
-fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
-    let now_ms = now_us / 1000;
-    // Deadlines that commands set after this lower the bound themselves.
-    engine.store_next_deadline(None);
-    let mut left = budget;
-    let mut next: Option<u64> = None;
-    for index in 0..engine.keyspace().shard_count() {
-        let mut shard = engine.keyspace().lock(index);
-        for db in 0..DATABASES {
-            while left > 0
-                && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
-            {
-                // If the log does not take the record, the key stays: no change may happen
-                // unrecorded.
-                let is_removed = engine.may_log_unasked()
-                    && if shard.is_read() || shard.database(db).has_links() || !shard.waiting().is_empty() {
-                        drop(shard);
-                        let is_removed = remove_read(engine, db as u8, &key, now_us);
-                        shard = engine.keyspace().lock(index);
-                        is_removed
-                    } else {
-                        remove(engine, &mut shard, db as u8, &key, now_us)
-                    };
-                if !is_removed {
-                    engine.lower_next_deadline(now_ms + RETRY_MS);
-                    return engine.next_deadline();
-                }
-                left -= 1;
-            }
-            while left > 0
-                && let Some(key) = shard.database(db).first_reserving(now_ms).map(<[u8]>::to_vec)
-            {
-                drop(shard);
-                let is_done = end_reservations(engine, db as u8, &key, now_us);
-                shard = engine.keyspace().lock(index);
-                if !is_done {
-                    engine.lower_next_deadline(now_ms + RETRY_MS);
-                    return engine.next_deadline();
-                }
-                left -= 1;
-            }
-            let database = shard.database(db);
-            next = [next, database.next_deadline(), database.next_reservation()].into_iter().flatten().min();
-        }
-    }
-    if let Some(at) = next {
-        engine.lower_next_deadline(at);
-    }
-    engine.next_deadline()
-}
+/// Keys, due at their deadline.
+const DEADLINES: KeyWork = KeyWork {
+    next: Database::next_deadline,
+    take: |database, now_ms| database.first_due(now_ms).map(Box::from),
+    run: expire,
+};
 
-/// Ends a pool's reservations that are over. Returns `false` if the log refused it.
-fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
-    const EXPIRE: &str = "pool.expire";
+/// Removes a key whose deadline has passed. If the log does not take the record, the key stays: no change
+/// may happen unrecorded.
+fn expire(visited: &mut VisitedShard<'_>, db: u8, key: &[u8], now_us: u64) -> bool {
+    let engine = visited.engine();
     if !engine.may_log_unasked() {
         return false;
     }
-    let command = command::find(EXPIRE.as_bytes()).expect("the table has the command that ends reservations");
-    let mut reply = Reply::default();
-    engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);
-    // A key that holds another type by now has no reservations.
-    !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE")
+    let shard = visited.shard();
+    if shard.is_read() || shard.database(usize::from(db)).has_links() || !shard.waiting().is_empty() {
+        visited.unlocked(|engine| remove_read(engine, db, key, now_us))
+    } else {
+        remove(engine, shard, db, key, now_us)
+    }
 }
 
 /// Logs and removes an expired key. Returns `false` if the log refused it.

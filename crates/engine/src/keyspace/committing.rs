@@ -1,5 +1,6 @@
 //! State that all counters share: default terms, when the next commit is due, and statistics.
 
+use super::next_due::NextDue;
 use crate::value::Terms;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use tidemark_counter::Promise;
@@ -52,9 +53,7 @@ pub(crate) struct Committing {
     max_age_ms: AtomicU64,
     idle_ms: AtomicU64,
     interval_ms: AtomicU64,
-    /// Lower bound of the time at which the next counter is due. Milliseconds since 1970;
-    /// `u64::MAX` if none is.
-    next_due_ms: AtomicU64,
+    next_due: NextDue,
     /// Commits that the log has refused.
     failed: AtomicU64,
     /// One of this many moves is sampled; 0 samples none.
@@ -71,7 +70,7 @@ impl Default for Committing {
             max_age_ms: AtomicU64::new(max_age_ms),
             idle_ms: AtomicU64::new(idle_ms),
             interval_ms: AtomicU64::new(interval_ms),
-            next_due_ms: AtomicU64::new(u64::MAX),
+            next_due: NextDue::default(),
             failed: AtomicU64::new(0),
             churn_sample: AtomicU32::new(0),
             churn_since_ms: AtomicU64::new(0),
@@ -101,16 +100,10 @@ impl Committing {
         self.interval_ms.load(Relaxed)
     }
 
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        Some(self.next_due_ms.load(Relaxed)).filter(|&at| at != u64::MAX)
-    }
-
-    pub(crate) fn forget_next_due(&self) {
-        self.next_due_ms.store(u64::MAX, Relaxed);
-    }
-
-    pub(crate) fn lower_next_due(&self, at_ms: u64) {
-        self.next_due_ms.fetch_min(at_ms, Relaxed);
+    /// When the next counter is due.
+    #[inline]
+    pub(crate) fn next_due(&self) -> &NextDue {
+        &self.next_due
     }
 
     pub(crate) fn count_failed(&self) {

@@ -2,6 +2,7 @@
 //! sees an entry before it changes.
 
 use super::copying::{Copying, Cut, Slice, is_captured};
+use super::due::DueKeys;
 use super::label_index::LabelIndex;
 use super::scheduled::Scheduled;
 use super::sights::Sights;
@@ -11,7 +12,6 @@ use tidemark_fault::{Fault, is_planted};
 
 use crate::value::links::LinkUse;
 use crate::value::{Counter, Labels, Object, Pool, Terms, TimeSeries, TypedValue};
-use std::collections::BTreeSet;
 use tidemark_counter::Kind;
 
 /// Effect of a write on the key's deadline.
@@ -30,7 +30,7 @@ pub enum Deadline {
 pub struct Database {
     table: Table<Entry>,
     /// Every deadline with the hash of its key, in the order of active expiry.
-    deadlines: BTreeSet<(u64, u64)>,
+    deadlines: DueKeys,
     scheduled: Scheduled,
     labels: LabelIndex,
     /// Number of keys whose values link to others.
@@ -79,12 +79,12 @@ impl Database {
 
     /// The earliest deadline, in milliseconds since 1970.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.deadlines.first().map(|&(at, _)| at)
+        self.deadlines.next()
     }
 
     /// Returns a key whose deadline is `now` or earlier.
     pub fn first_due(&self, now: u64) -> Option<&[u8]> {
-        let &(at, hash) = self.deadlines.first().filter(|&&(at, _)| at <= now)?;
+        let (at, hash) = self.deadlines.first_due(now)?;
         self.table.find(hash, |entry| entry.deadline() == Some(at)).map(Entry::key)
     }
 
@@ -114,7 +114,7 @@ impl Database {
     pub fn insert(&mut self, hash: u64, mut entry: Entry) {
         entry.set_epoch(self.epoch);
         if let Some(at) = entry.deadline() {
-            self.deadlines.insert((at, hash));
+            self.deadlines.insert(at, hash);
         }
         self.scheduled.add(hash, &mut entry);
         self.labels.add(hash, &entry);
@@ -314,7 +314,7 @@ impl Database {
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
-            self.deadlines.remove(&(at, hash));
+            self.deadlines.remove(at, hash);
         }
         self.scheduled.remove(hash, &entry);
         self.labels.remove(hash, &entry);
@@ -335,7 +335,7 @@ impl Database {
     /// Removes every key and returns the old table, which the caller may drop elsewhere. A running
     /// snapshot keeps the table until its walk has seen it.
     pub fn clear(&mut self) -> Option<Table<Entry>> {
-        self.deadlines = BTreeSet::new();
+        self.deadlines = DueKeys::default();
         self.scheduled.clear();
         self.labels = LabelIndex::default();
         self.links = 0;
@@ -422,16 +422,16 @@ fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {
     entry.object_mut().and_then(Counter::from_object_mut)
 }
 
-fn move_deadline(deadlines: &mut BTreeSet<(u64, u64)>, hash: u64, entry: &mut Entry, new: Option<u64>) {
+fn move_deadline(deadlines: &mut DueKeys, hash: u64, entry: &mut Entry, new: Option<u64>) {
     let old = entry.deadline();
     if old == new {
         return;
     }
     if let Some(at) = old {
-        deadlines.remove(&(at, hash));
+        deadlines.remove(at, hash);
     }
     entry.set_deadline(new);
     if let Some(at) = new {
-        deadlines.insert((at, hash));
+        deadlines.insert(at, hash);
     }
 }

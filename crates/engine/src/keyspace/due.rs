@@ -10,6 +10,11 @@ use std::collections::BTreeSet;
 pub(super) struct DueKeys(BTreeSet<(u64, u64)>);
 
 impl DueKeys {
+    /// Number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// When the next key is due, in milliseconds since 1970.
     pub(super) fn next(&self) -> Option<u64> {
         self.0.first().map(|&(due_ms, _)| due_ms)

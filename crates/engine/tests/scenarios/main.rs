@@ -12,6 +12,7 @@ mod counter_figures;
 mod counters;
 mod crash;
 mod dormancy;
+mod due_work;
 mod events;
 mod hashes;
 mod keyspace;

@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::session::Session;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use crate::wait;
-use std::sync::atomic::Ordering;
 use tidemark_engine::command::parse;
 use tidemark_engine::{CommandError, KeyDescription};
 
@@ -91,7 +90,7 @@ pub(crate) fn debug_set_active_expire(
 ) -> Result<(), CommandError> {
     check_debug(session, cx)?;
     let on = parse::integer(args.get(2).copied().unwrap_or_default())? != 0;
-    cx.shared.housekeeping.active_expiry.store(on, Ordering::Relaxed);
+    cx.shared.engine.set_active_expiry(on);
     session.outbox.reply.ok();
     Ok(())
 }

@@ -277,7 +277,7 @@ impl Keys<'_> {
             return Err(CommandError::WrongType);
         }
         if let Some(at) = next_due {
-            self.committing().lower_next_due(at);
+            self.committing().next_due().lower(at);
         }
         Ok(before_ms)
     }
@@ -310,7 +310,7 @@ impl Keys<'_> {
     fn follow(&mut self, key: &[u8], consequence: &Consequence) {
         let Consequence { committed, record, listed, lease, is_exact } = *consequence;
         if let Some((_, due_ms)) = listed {
-            self.committing().lower_next_due(due_ms);
+            self.committing().next_due().lower(due_ms);
         }
         self.effects.awaited = self.effects.awaited.max(lease);
         let Some(doubt) = record else { return self.moved(key) };

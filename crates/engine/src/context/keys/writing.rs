@@ -165,7 +165,7 @@ impl Keys<'_> {
         database.place(hash, entry);
         // `commit_due` may have passed this shard already and not yet the entry's old one.
         if let Some(at) = database.next_commit() {
-            self.committing().lower_next_due(at);
+            self.committing().next_due().lower(at);
         }
         if let Some(at) = deadline {
             self.note_deadline(at);

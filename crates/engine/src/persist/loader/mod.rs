@@ -135,7 +135,7 @@ impl<'e> Loader<'e> {
     fn insert(&self, db: u8, entry: Entry) -> Result<(), Wrong> {
         entry.touch(self.clock);
         if let Some(at) = entry.deadline() {
-            self.engine.lower_next_deadline(at);
+            self.engine.deadlines().lower(at);
         }
         let keyspace = self.engine.keyspace();
         let hash = crate::keyspace::hash(entry.key());
@@ -146,7 +146,7 @@ impl<'e> Loader<'e> {
         }
         database.insert(hash, entry);
         if let Some(at) = database.next_reservation() {
-            self.engine.lower_next_deadline(at);
+            self.engine.deadlines().lower(at);
         }
         Ok(())
     }
