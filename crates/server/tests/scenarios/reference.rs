@@ -7,7 +7,7 @@ use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 16] = [
+const GROUPS: [(Group, &str); 17] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -19,6 +19,7 @@ const GROUPS: [(Group, &str); 16] = [
     (Group::Limit, "Limiters"),
     (Group::Pool, "Pools"),
     (Group::Series, "Time series"),
+    (Group::Lens, "Lenses"),
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),
