@@ -1,6 +1,5 @@
 //! A blocked client: what it waits for, and what it receives.
 
-use crate::context::Keys;
 use crate::value::Type;
 use crate::wire::reply::Protocol;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,15 +20,10 @@ pub struct Block {
     pub(crate) reads: Option<WaitingRead>,
 }
 
-/// Decides whether a client that only reads waits no longer, by the key and its arguments. The shards of
-/// all keys that are read with the key are locked.
-pub(crate) type IsReady = fn(&Keys<'_>, &[u8], &[&[u8]]) -> bool;
-
 /// Wait of a command that takes nothing. It is served as soon as it is ready, wherever it is in the
 /// queue, and answers what there is when its time is over.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRead {
-    is_ready: IsReady,
     /// The command's arguments, without what depends on the time at which it came.
     args: Vec<Vec<u8>>,
 }
@@ -43,8 +37,8 @@ impl Block {
 
     /// Makes it the wait of a command that takes nothing.
     #[must_use]
-    pub(crate) fn reading(mut self, is_ready: IsReady, args: Vec<Vec<u8>>) -> Self {
-        self.reads = Some(WaitingRead { is_ready, args });
+    pub(crate) fn reading(mut self, args: Vec<Vec<u8>>) -> Self {
+        self.reads = Some(WaitingRead { args });
         self
     }
 
@@ -140,11 +134,6 @@ impl Waiter {
     /// Whether the client takes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         self.block.reads.is_some()
-    }
-
-    /// Whether a client that only reads waits no longer for what is at the key.
-    pub(crate) fn can_read(&self, keys: &Keys<'_>, key: &[u8]) -> bool {
-        self.block.reads.as_ref().is_some_and(|reads| (reads.is_ready)(keys, key, &self.args()))
     }
 
     /// Returns the arguments with which the client is served.

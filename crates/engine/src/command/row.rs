@@ -3,7 +3,7 @@
 use super::flags::DENYOOM;
 use super::group::Group;
 use super::key_spec::KeySpec;
-use crate::context::Context;
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::value::{LabelFilter, Object};
 use crate::watch::part::{Part, PartOf};
@@ -15,6 +15,10 @@ pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comman
 /// Serves a client that a command has blocked: takes from `key`, which holds a non-empty value of
 /// the awaited type, and writes the client's answer. `args` are those of the blocked command.
 pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError>;
+
+/// Decides whether a client waits no longer that a command has blocked which takes nothing. The shards of
+/// all keys that are read with the key are locked.
+pub(crate) type IsReady = fn(&Keys<'_>, key: &[u8], args: &[&[u8]]) -> bool;
 
 /// What executes a command.
 #[derive(Clone, Copy)]
@@ -123,6 +127,8 @@ pub struct Command {
     pub subcommands: &'static [Command],
     /// Serves a client that it has blocked, if it blocks clients.
     pub(crate) serve: Option<Serve>,
+    /// Whether a client that it has blocked is ready, if it takes nothing.
+    pub(crate) is_ready: Option<IsReady>,
     /// Part of its key's value that it reads, if it reads one key.
     pub(crate) part: PartOf,
     /// Returns the labels of the series that it reads, if it reads the series that have some.
@@ -179,6 +185,7 @@ impl Command {
             run,
             subcommands: &[],
             serve: None,
+            is_ready: None,
             part: |_| Part::Everything,
             selection: None,
             key_uses: &[],
@@ -235,6 +242,13 @@ impl Command {
     #[must_use]
     pub(crate) const fn serving(mut self, serve: Serve) -> Self {
         self.serve = Some(serve);
+        self
+    }
+
+    /// Sets when a blocked client is ready, for a command that takes nothing.
+    #[must_use]
+    pub(crate) const fn ready_when(mut self, is_ready: IsReady) -> Self {
+        self.is_ready = Some(is_ready);
         self
     }
 

@@ -62,7 +62,13 @@ impl Engine {
     fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
         keys.select(db);
         if self.check_writable().is_ok() {
-            for waiter in keys.claim_readers(key) {
+            let is_ready = |keys: &Keys<'_>, waiter: &Waiter| {
+                let is_ready = command::by_id(waiter.command).and_then(|row| row.is_ready);
+                let is_ready =
+                    is_ready.expect("a command whose clients wait to read says when they are ready");
+                is_ready(keys, key, &waiter.args())
+            };
+            for waiter in keys.claim_readers(key, is_ready) {
                 let delivery = self.serve_one(keys, key, &waiter);
                 served.push((waiter, delivery));
             }

@@ -220,7 +220,8 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key <timestamp | - | + | $> [BLOCK milliseconds min-count] [MAX_COUNT count]",
             "Returns points from a time on, the oldest first; waits until there are enough.",
         )
-        .serving(waiting::serve),
+        .serving(waiting::serve)
+        .ready_when(waiting::is_ready),
     row(571, "ts.append", -4, GROWS | COLUMNS, KeySpec::ONE, adding::append_batch).using(&["RW update"]).doc(
         "tidemark 0.1.0",
         "O(N) with N the number of points",

@@ -98,7 +98,7 @@ pub(super) fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         let resolved = resolved.enumerate().map(|(at, arg)| if at == 2 { from.clone() } else { arg });
         let timeout_ms = Some(duration).filter(|duration| *duration > 0);
         let block = Block::new(Type::Series, &args[1..2], timeout_ms);
-        ctx.keys.block(block.reading(is_ready, resolved.collect()));
+        ctx.keys.block(block.reading(resolved.collect()));
         return Ok(());
     }
     answer(ctx, args[1], from, &request)
@@ -112,7 +112,7 @@ pub(super) fn serve(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Re
 }
 
 /// Whether a client waits no longer: there are enough points, they cannot be read, or the key is gone.
-fn is_ready(keys: &Keys<'_>, key: &[u8], args: &[&[u8]]) -> bool {
+pub(super) fn is_ready(keys: &Keys<'_>, key: &[u8], args: &[&[u8]]) -> bool {
     let least = Request::parse(args).ok().and_then(|request| request.wait).map_or(0, |(_, least)| least);
     let is_ready = || {
         if keys.peek(key).is_some_and(|entry| ![Type::Series, Type::Lens].contains(&entry.type_of())) {

@@ -20,11 +20,15 @@ impl Keys<'_> {
         self.shard_mut(key).claim_waiting(db, key, until_ms)
     }
 
-    /// Claims the clients that wait to read what is at the key, and that wait no longer.
-    pub(crate) fn claim_readers(&mut self, key: &[u8]) -> Vec<Arc<Waiter>> {
+    /// Claims the clients that wait to read what is at the key, and that are ready.
+    pub(crate) fn claim_readers(
+        &mut self,
+        key: &[u8],
+        is_ready: impl Fn(&Self, &Waiter) -> bool,
+    ) -> Vec<Arc<Waiter>> {
         let db = self.db();
         let mut readers = self.shard(key).waiting().readers(db, key);
-        readers.retain(|waiter| waiter.is_waiting() && waiter.can_read(self, key) && waiter.claim());
+        readers.retain(|waiter| waiter.is_waiting() && is_ready(self, waiter) && waiter.claim());
         let waiting = self.shard_mut(key).waiting_mut();
         readers.iter().for_each(|waiter| waiting.leave(db, key, waiter));
         readers
