@@ -118,7 +118,6 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "ts.deleterule:dest",
             "ts.add:dest",
             "lens.create",
-            "lens.drop",
         ],
     ),
     (EventClasses::EXPIRED, &[EXPIRED]),

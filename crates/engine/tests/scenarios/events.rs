@@ -425,7 +425,7 @@ fn series_publish_the_events_of_their_rules_and_lenses() {
             ("LENS.CREATE l a abs", "new l, lens.create l"),
             ("LENS.COMPOSE m l l", "new m, lens.create m"),
             ("LENS.CREATE l b", ""),
-            ("LENS.DROP l l", "lens.drop l"),
+            ("LENS.DROP l l", "del l"),
             ("TS.DELETERULE a b", "ts.deleterule:src a, ts.deleterule:dest b"),
             ("TS.DEL a 0 100", "ts.del a"),
         ],

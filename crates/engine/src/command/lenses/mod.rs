@@ -67,7 +67,7 @@ fn drop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     for key in &args[1..] {
         // A key may be given twice.
         if ctx.keys.remove(key) {
-            ctx.keys.changed(key, "lens.drop");
+            ctx.keys.changed(key, "del");
             dropped += 1;
         }
     }
