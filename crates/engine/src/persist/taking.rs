@@ -102,7 +102,7 @@ impl Engine {
         }
         snapshot.check()?;
         drop(snapshot);
-        placement.list(&mut writer);
+        placement.list(&mut writer)?;
         let block_bytes = writer.block_bytes();
         if relieves {
             log.finish_relief(writer)?;

@@ -1,5 +1,6 @@
 //! All targets, and the code that they share.
 
+mod bundle;
 mod catalogue;
 mod circuit_journal;
 mod commands;
@@ -40,6 +41,7 @@ pub static TARGETS: &[Target] = &[
     resp_request::TARGET,
     circuit_journal::TARGET,
     series::TARGET,
+    bundle::TARGET,
 ];
 
 /// Returns the target with this name.

@@ -9,12 +9,14 @@
 //! | 5 … 10 | [`Summary`]: sum in two parts, lowest, highest, first and last value |
 //! | 11 … | times, then values |
 
+mod parts;
 mod pinned;
 mod place;
 mod summary;
 
+pub(crate) use parts::BlockParts;
 pub use pinned::PinnedBlocks;
-pub use place::{BlockSource, Place};
+pub use place::{Beside, BlockSource, Place};
 pub use summary::Summary;
 
 use crate::BLOCK_POINTS;
@@ -35,7 +37,7 @@ const HEADER_WORDS: usize = 11;
 
 /// Most words of a block: its header, and points that nothing compresses, with some words for their
 /// forms.
-const WORDS_MAX: usize = HEADER_WORDS + 3 * BLOCK_POINTS;
+pub(crate) const WORDS_MAX: usize = HEADER_WORDS + 3 * BLOCK_POINTS;
 
 /// Why bytes are no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +86,7 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
-fn checksum(words: &[u64]) -> u32 {
+pub(crate) fn checksum(words: &[u64]) -> u32 {
     let over = |crc, word: &u64| crc32c::crc32c_append(crc, &word.to_le_bytes());
     if cfg!(target_endian = "little") {
         let first = over(0, &words[0]);
@@ -229,46 +231,44 @@ impl Block {
     }
 
     /// Returns the block with its points, which are read from its place if they are not in memory, nor
-    /// pinned by [`PinnedBlocks`].
+    /// pinned by [`PinnedBlocks`]. Blocks that lie `beside` it are probably read next.
     ///
     /// # Errors
     /// They cannot be read, or are not those that were stored.
-    pub fn with_points(&self) -> Result<Self, UnreadableBlock> {
+    pub fn with_points(&self, beside: &mut Beside) -> Result<Self, UnreadableBlock> {
         if self.has_points() {
             return Ok(self.clone());
         }
         if let Some(block) = pinned::find(self) {
             return Ok(block);
         }
-        let block = self.read_from_place()?;
+        let block = self.read_from_place(beside)?;
         pinned::keep(self, &block);
         Ok(block)
     }
 
-    fn read_from_place(&self) -> Result<Self, UnreadableBlock> {
+    fn read_from_place(&self, beside: &mut Beside) -> Result<Self, UnreadableBlock> {
         let unreadable =
             |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what, series: None };
         let place = self.place().expect("a block without its points has a place");
-        let words = place.source.read(place.offset, self.stored_words()).map_err(unreadable)?;
+        let words = place.source.read(place.position, self.stored_words(), beside).map_err(unreadable)?;
         // The header is part of what the checksum covers, and these contents were checked when they were
         // in memory: the same header and a right checksum are the same block.
         if words.len() != self.stored_words() || words[..HEADER_WORDS] != *self.words() {
-            let (file, offset) = (place.source.number(), place.offset);
-            let what = format!("the block at offset {offset} of block file {file} is another one");
+            let what = format!("the block {} is another one", place.source.describe(place.position));
             return Err(unreadable(what));
         }
         let (found, computed) = (words[1] as u32, checksum(&words));
         if found != computed {
-            let (file, offset) = (place.source.number(), place.offset);
             let error = BlockError::Checksum { found, computed };
-            return Err(unreadable(format!("at offset {offset} of block file {file}: {error}")));
+            return Err(unreadable(format!("{}: {error}", place.source.describe(place.position))));
         }
         Ok(Self::of(Placed::at(place), &words))
     }
 
     /// Like [`Block::with_points`]; records a failure for the caller that guards this thread's reads.
-    pub(crate) fn fetch(&self) -> Result<Self, Unreadable> {
-        self.with_points().map_err(|unreadable| note(|| unreadable))
+    pub(crate) fn fetch(&self, beside: &mut Beside) -> Result<Self, Unreadable> {
+        self.with_points(beside).map_err(|unreadable| note(|| unreadable))
     }
 
     /// Returns the number of points, at least 1.

@@ -72,7 +72,7 @@ fn address(block: &Block) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockSource, Place};
+    use crate::block::{Beside, BlockSource, Place};
     use crate::codec::Hints;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,10 +85,14 @@ mod tests {
     }
 
     impl BlockSource for Failing {
-        fn read(&self, _offset: u64, _words: usize) -> Result<Vec<u64>, String> {
+        fn read(&self, _position: u64, _words: usize, _beside: &mut Beside) -> Result<Vec<u64>, String> {
             let left =
                 self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             left.map(|_| self.words.clone()).map_err(|_| "the disk has failed".to_owned())
+        }
+
+        fn describe(&self, position: u64) -> String {
+            format!("at offset {position} of block file 1")
         }
 
         fn number(&self) -> u64 {
@@ -100,12 +104,12 @@ mod tests {
     fn filed(value: f64, reads: usize) -> Block {
         let block = Block::encode(&[1, 2, 3], &[value; 3], &mut Hints::default());
         let source = Failing { words: block.words().to_vec(), left: reads.into() };
-        block.set_place(Place { source: Arc::new(source), offset: 0 });
+        block.set_place(Place { source: Arc::new(source), position: 0, bytes: 0 });
         block.without_points().unwrap()
     }
 
     fn value(block: &Block) -> Option<f64> {
-        block.with_points().ok()?.get(2)
+        block.with_points(&mut Beside::default()).ok()?.get(2)
     }
 
     #[test]

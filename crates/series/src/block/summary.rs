@@ -5,10 +5,10 @@ use crate::exact_sum::Halves;
 use crate::sample::Sample;
 
 /// Number of NaNs in the flags.
-const NAN_BITS: u64 = 0xffff;
+pub(super) const NAN_BITS: u64 = 0xffff;
 
 /// Flag: the sum is known.
-const SUM_KNOWN: u64 = 1 << 16;
+pub(super) const SUM_KNOWN: u64 = 1 << 16;
 
 /// What aggregations need of the points of a block, so that they need not decode it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,6 +2,7 @@
 //! floating-Point Compression", SIGMOD 2024). Numbers that are no such decimals are exceptions.
 
 use super::integers::{self, Integers};
+use super::packing::Packed;
 use super::positions::{self, Positions};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
@@ -63,6 +64,11 @@ impl<'a> Decimals<'a> {
     /// Whether the exceptions are in the block. O(exceptions).
     pub(super) fn is_well_formed(&self) -> bool {
         self.digits.is_well_formed() && self.positions.are_well_formed(self.count)
+    }
+
+    /// Returns what has a packed integer for each number.
+    pub(super) fn packed(&self) -> Packed<'a> {
+        self.digits.packed()
     }
 
     /// Returns the bits of the number at `index`. Costs as much as [`Integers::get`], and a search of

@@ -63,6 +63,11 @@ impl<'a> Dictionary<'a> {
         Some(Self { distinct, indices, count })
     }
 
+    /// Returns what has a packed integer for each value.
+    pub(super) fn packed(&self) -> Packed<'a> {
+        self.indices
+    }
+
     /// Returns the value at `index`. O(1).
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {

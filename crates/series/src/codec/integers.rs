@@ -294,6 +294,11 @@ impl<'a> Integers<'a> {
         self.positions.are_well_formed(self.count)
     }
 
+    /// Returns what has a packed integer for each integer.
+    pub(super) fn packed(&self) -> Packed<'a> {
+        self.packed
+    }
+
     /// Returns the integer at `index`. O(1) for a line, at most 128 additions for deltas, O(count)
     /// for deltas of deltas.
     #[inline]

@@ -83,6 +83,16 @@ impl<'a> Packed<'a> {
         self.count as usize
     }
 
+    /// Returns the words.
+    pub(super) fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Returns the width in bits.
+    pub(super) fn width(&self) -> u32 {
+        self.width
+    }
+
     /// Returns the integer at `index`, which is below the count. O(1).
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {

@@ -72,6 +72,11 @@ impl<'a> Split<'a> {
         self.positions.are_well_formed(self.count)
     }
 
+    /// Returns what has a packed integer for each number.
+    pub(super) fn packed(&self) -> [Packed<'a>; 2] {
+        [self.codes, self.rests]
+    }
+
     /// Returns the bits of the number at `index`. O(1), and a search of the exceptions.
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {

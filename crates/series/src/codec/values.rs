@@ -3,6 +3,7 @@
 use super::decimals::{self, Decimals};
 use super::dictionary::{self, Dictionary};
 use super::integers::{self, Integers};
+use super::packing::Packed;
 use super::runs::{self, Runs};
 use super::split::{self, Split};
 use super::words::{Reader, Words};
@@ -209,6 +210,17 @@ impl<'a> Values<'a> {
             _ => self.flat_count,
         };
         self.runs.is_none_or(|runs| runs.are_well_formed(self.count, flat_count))
+    }
+
+    /// Calls `look` with what has a packed integer for each value, or each run.
+    pub(super) fn for_each_packed(&self, mut look: impl FnMut(Packed<'a>)) {
+        match &self.flat {
+            Flat::Constant(_) | Flat::Raw(_) => (),
+            Flat::Integers(integers) => look(integers.packed()),
+            Flat::Decimals(decimals) => look(decimals.packed()),
+            Flat::Split(split) => split.packed().into_iter().for_each(look),
+            Flat::Dictionary(dictionary) => look(dictionary.packed()),
+        }
     }
 
     /// Writes the bits of all values to the front of `into`. O(count), no allocation.

@@ -5,13 +5,13 @@ use super::positions::exception_words;
 
 /// Maps small magnitudes of both signs to small integers.
 #[inline]
-pub(super) fn zigzag(value: i64) -> u64 {
+pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63).cast_unsigned()
 }
 
 /// Undoes [`zigzag`].
 #[inline]
-pub(super) fn unzigzag(value: u64) -> i64 {
+pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
 }
 

@@ -5,6 +5,11 @@
 pub(crate) struct Words(Vec<u64>);
 
 impl Words {
+    /// Begins words with room for `count`.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self(Vec::with_capacity(count))
+    }
+
     /// Appends a word.
     pub(crate) fn push(&mut self, word: u64) {
         self.0.push(word);
@@ -13,6 +18,11 @@ impl Words {
     /// Appends words.
     pub(crate) fn extend(&mut self, words: &[u64]) {
         self.0.extend_from_slice(words);
+    }
+
+    /// Appends words that are stored with the lowest byte first.
+    pub(crate) fn extend_from_bytes(&mut self, words: &[[u8; 8]]) {
+        self.0.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
     }
 
     /// Appends `count` words of zero bits and returns them.

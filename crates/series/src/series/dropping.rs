@@ -2,6 +2,7 @@
 
 use super::Series;
 use super::piece::{Body, Piece};
+use crate::block::Beside;
 use crate::sample::Sample;
 use crate::unreadable::{Unreadable, served};
 use std::ops::RangeInclusive;
@@ -54,12 +55,13 @@ impl<V: Sample> Series<V> {
         // One more: points between two pieces are merged into the second.
         let to = self.pieces.partition_point(|piece| piece.last < *range.end()) + 1;
         let to = to.min(self.pieces.len());
-        self.pieces.range(from.min(to)..to).try_for_each(Piece::check_points)?;
+        let mut beside = Beside::default();
+        self.pieces.range(from.min(to)..to).try_for_each(|piece| piece.check_points(&mut beside))?;
         // The change may be the one at which the late points are merged.
         let mut next = 0;
         while let Some(time) = self.late.times().get(next) {
             let piece = &self.pieces[self.pieces.partition_point(|piece| piece.last < *time)];
-            piece.check_points()?;
+            piece.check_points(&mut beside)?;
             next = self.late.times().partition_point(|time| *time <= piece.last);
         }
         Ok(())

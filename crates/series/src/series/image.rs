@@ -11,7 +11,7 @@ use super::late::Late;
 use super::piece::{Body, Piece};
 use super::{Options, Series};
 use crate::BLOCK_POINTS;
-use crate::block::{Block, BlockError};
+use crate::block::{Beside, Block, BlockError};
 use crate::sample::Sample;
 use crate::unreadable::served;
 use std::ops::ControlFlow;
@@ -80,7 +80,8 @@ impl<V: Sample> Series<V> {
     pub fn encode_part(&self, index: usize, into: &mut Vec<u8>) {
         match &self.pieces[index].body {
             Body::Sealed(block) => {
-                let fetched = if block.has_points() { Ok(block.clone()) } else { block.fetch() };
+                let fetched =
+                    if block.has_points() { Ok(block.clone()) } else { block.fetch(&mut Beside::default()) };
                 served(fetched.map(|block| {
                     into.push(SEALED);
                     put_words(block.words(), into);

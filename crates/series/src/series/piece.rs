@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use crate::BLOCK_POINTS;
-use crate::block::Block;
+use crate::block::{Beside, Block};
 use crate::sample::Sample;
 use crate::unreadable::Unreadable;
 use std::sync::Arc;
@@ -29,11 +29,17 @@ pub(crate) enum Body<V> {
 pub(crate) struct Scratch<V> {
     pub times: [i64; BLOCK_POINTS],
     pub values: [V; BLOCK_POINTS],
+    /// What was read with a block's points.
+    pub beside: Beside,
 }
 
 impl<V: Sample> Scratch<V> {
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Self { times: [0; BLOCK_POINTS], values: [V::from_bits(0); BLOCK_POINTS] })
+        Box::new(Self {
+            times: [0; BLOCK_POINTS],
+            values: [V::from_bits(0); BLOCK_POINTS],
+            beside: Beside::default(),
+        })
     }
 }
 
@@ -71,7 +77,9 @@ impl<V: Sample> Piece<V> {
     pub(crate) fn get(&self, time: i64) -> Result<Option<V>, Unreadable> {
         match &self.body {
             Body::Sealed(block) if block.has_points() => Ok(block.get(time)),
-            Body::Sealed(block) if (self.first..=self.last).contains(&time) => Ok(block.fetch()?.get(time)),
+            Body::Sealed(block) if (self.first..=self.last).contains(&time) => {
+                Ok(block.fetch(&mut Beside::default())?.get(time))
+            }
             Body::Sealed(_) => Ok(None),
             Body::Open(columns) => Ok(columns.get_between(self.first, self.last, time)),
         }
@@ -87,25 +95,27 @@ impl<V: Sample> Piece<V> {
             Body::Sealed(block) if block.has_points() => {
                 block.decode(&mut scratch.times, &mut scratch.values)
             }
-            Body::Sealed(block) => block.fetch()?.decode(&mut scratch.times, &mut scratch.values),
+            Body::Sealed(block) => {
+                block.fetch(&mut scratch.beside)?.decode(&mut scratch.times, &mut scratch.values)
+            }
         };
         Ok((&scratch.times[..count], &scratch.values[..count]))
     }
 
     /// Brings the points into memory, if they are not.
-    pub(crate) fn bring_points(&mut self) -> Result<(), Unreadable> {
+    pub(crate) fn bring_points(&mut self, beside: &mut Beside) -> Result<(), Unreadable> {
         if let Body::Sealed(block) = &self.body
             && !block.has_points()
         {
-            self.body = Body::Sealed(block.fetch()?);
+            self.body = Body::Sealed(block.fetch(beside)?);
         }
         Ok(())
     }
 
     /// Looks whether the points can be read, if they are not in memory.
-    pub(crate) fn check_points(&self) -> Result<(), Unreadable> {
+    pub(crate) fn check_points(&self, beside: &mut Beside) -> Result<(), Unreadable> {
         match &self.body {
-            Body::Sealed(block) if !block.has_points() => block.fetch().map(|_| ()),
+            Body::Sealed(block) if !block.has_points() => block.fetch(beside).map(|_| ()),
             _ => Ok(()),
         }
     }

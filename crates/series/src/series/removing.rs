@@ -3,6 +3,7 @@
 use super::Series;
 use super::columns::{Columns, positions};
 use super::piece::{Body, Piece, Scratch};
+use crate::block::Beside;
 use crate::sample::Sample;
 use crate::unreadable::{Unreadable, guarded, served};
 use std::ops::RangeInclusive;
@@ -42,11 +43,12 @@ impl<V: Sample> Series<V> {
         let from = self.pieces.partition_point(|piece| piece.last < *range.start());
         let to = self.pieces.partition_point(|piece| piece.first <= *range.end()).max(from);
         let mut before = from.checked_sub(1).map_or(i64::MIN, |index| self.pieces[index].last);
+        let mut beside = Beside::default();
         for piece in self.pieces.range_mut(from..to) {
             let is_whole = range.contains(&piece.first) && range.contains(&piece.last);
             // Late points between two pieces are read with the second.
             if !is_whole || !self.late.range(before..=piece.last).0.is_empty() {
-                piece.bring_points()?;
+                piece.bring_points(&mut beside)?;
             }
             before = piece.last;
         }

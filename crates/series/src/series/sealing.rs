@@ -13,7 +13,7 @@ use super::columns::Columns;
 use super::late::merge;
 use super::piece::{Body, Piece, Scratch};
 use crate::BLOCK_POINTS;
-use crate::block::Block;
+use crate::block::{Beside, Block};
 use crate::codec::Hints;
 use crate::sample::Sample;
 use crate::unreadable::{Unreadable, guarded, served};
@@ -261,10 +261,10 @@ impl<V: Sample> Series<V> {
         if self.late.is_empty() {
             return Ok(());
         }
-        let mut next = 0;
+        let (mut next, mut beside) = (0, Beside::default());
         while let Some(time) = self.late.times().get(next) {
             let index = self.pieces.partition_point(|piece| piece.last < *time);
-            self.pieces[index].bring_points()?;
+            self.pieces[index].bring_points(&mut beside)?;
             next = self.late.times().partition_point(|time| *time <= self.pieces[index].last);
         }
         let late = self.late.take();

@@ -1,7 +1,7 @@
 //! A series against an ordered map.
 
 use super::*;
-use crate::{BLOCK_POINTS, BlockSource, Place, guarded};
+use crate::{BLOCK_POINTS, Beside, BlockSource, Place, guarded};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -173,12 +173,16 @@ struct MemoryFile {
 }
 
 impl BlockSource for MemoryFile {
-    fn read(&self, offset: u64, words: usize) -> Result<Vec<u64>, String> {
+    fn read(&self, offset: u64, words: usize, _beside: &mut Beside) -> Result<Vec<u64>, String> {
         if self.fails.load(Relaxed) {
             return Err(format!("offset {offset} of a test's file"));
         }
         let offset = offset as usize;
         Ok(self.words.lock().unwrap()[offset..offset + words].to_vec())
+    }
+
+    fn describe(&self, position: u64) -> String {
+        format!("at offset {position} of block file 7")
     }
 
     fn number(&self) -> u64 {
@@ -194,7 +198,7 @@ fn store_blocks(series: &Series<f64>) -> Arc<MemoryFile> {
             let mut words = file.words.lock().unwrap();
             let offset = words.len() as u64;
             words.extend_from_slice(block.words());
-            block.set_place(Place { source: Arc::<MemoryFile>::clone(&file), offset });
+            block.set_place(Place { source: Arc::<MemoryFile>::clone(&file), position: offset, bytes: 0 });
         }
     }
     file

@@ -1,17 +1,19 @@
 //! Blocks that a snapshot refers to, found when it is loaded.
 
-use super::{Address, FileOfBlocks};
+use super::address::Address;
+use super::source::{FileOfBlocks, Recent, read_at};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::BlockFiles;
-use tidemark_series::{Block, BlockSource, Part, Place};
+use tidemark_series::{Block, Part};
 
 /// Finds the blocks that a snapshot refers to. Used by several threads.
 #[derive(Debug)]
 pub(crate) struct BlockFinder {
     files: Arc<BlockFiles>,
-    open: Mutex<BTreeMap<u64, Arc<dyn BlockSource>>>,
+    recent: Mutex<Recent>,
+    open: Mutex<BTreeMap<u64, Arc<FileOfBlocks>>>,
     /// Bytes of points above which further ones are left in their files.
     points_max: usize,
     /// Bytes of the blocks in memory.
@@ -25,6 +27,7 @@ impl BlockFinder {
     pub(crate) fn new(files: Arc<BlockFiles>, points_max: usize) -> Self {
         Self {
             files,
+            recent: Mutex::default(),
             open: Mutex::default(),
             points_max,
             bytes: AtomicUsize::new(0),
@@ -32,7 +35,8 @@ impl BlockFinder {
         }
     }
 
-    /// Reads and checks a block; `None` if it cannot be read, or is none.
+    /// Reads and checks a block; `None` if it cannot be read, or is none. One that is stored as it is has so
+    /// many words.
     pub(crate) fn find(&self, address: Address, words: u64) -> Option<Part<f64>> {
         let found = self.read(address, words);
         found.map_err(|failure| lock(&self.failure).get_or_insert(failure).clone()).ok()
@@ -53,26 +57,25 @@ impl BlockFinder {
         lock(&self.failure).take()
     }
 
-    fn read(&self, Address { file, offset }: Address, words: u64) -> Result<Part<f64>, String> {
-        let source = self.source(file)?;
+    fn read(&self, address: Address, words: u64) -> Result<Part<f64>, String> {
         let words = usize::try_from(words).map_err(|_| format!("a block of {words} words"))?;
-        let words = source.read(offset, words)?;
+        let (place, words) = read_at(&self.source(address.file)?, address.at, words, &self.recent)?;
         let block = Block::from_words::<f64>(&words)
-            .map_err(|error| format!("at offset {offset} of block file {file}: {error}"))?;
-        block.set_place(Place { source, offset });
+            .map_err(|error| format!("{}: {error}", place.source.describe(place.position)))?;
+        block.set_place(place);
         let header = if self.bytes() > self.points_max { block.without_points() } else { None };
         let kept = header.unwrap_or(block);
         self.bytes.fetch_add(kept.bytes(), Ordering::Relaxed);
         Ok(Part::of_block(kept))
     }
 
-    fn source(&self, number: u64) -> Result<Arc<dyn BlockSource>, String> {
+    fn source(&self, number: u64) -> Result<Arc<FileOfBlocks>, String> {
         let mut open = lock(&self.open);
         if let Some(source) = open.get(&number) {
             return Ok(Arc::clone(source));
         }
         let file = self.files.open(number).map_err(|error| error.to_string())?;
-        let source: Arc<dyn BlockSource> = Arc::new(FileOfBlocks(file));
+        let source = Arc::new(FileOfBlocks::new(file));
         open.insert(number, Arc::clone(&source));
         Ok(source)
     }

@@ -1,44 +1,14 @@
 //! Blocks that a snapshot writes to its block file, and those that it refers to.
 
-use super::{FileOfBlocks, WORD_BYTES};
+use super::address::Where;
+use super::bundler::{Blocks, Placing};
+use super::directory::{Directory, Extent};
+use super::shared_times::SharedTimes;
+use super::source::{FileOfBlocks, share};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_log::snapshot::{BLOCK_FILE_HEADER_BYTES, BLOCK_OVERHEAD_BYTES};
+use std::sync::Arc;
 use tidemark_log::{BlockFileUse, BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
-use tidemark_series::{Block, BlockSource, Place, UnreadableBlock};
-
-/// Where a block is, or will be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// Number of the block file.
-    pub(crate) file: u64,
-    /// Offset in it.
-    pub(crate) offset: u64,
-}
-
-/// How a running snapshot writes blocks: by reference, or whole if it has no block file.
-#[derive(Debug, Clone, Default)]
-pub struct Blocks(Option<Arc<Placing>>);
-
-/// Blocks of a running snapshot.
-#[derive(Debug)]
-struct Placing {
-    /// Number of the snapshot's own block file.
-    number: u64,
-    /// Files whose blocks are written again.
-    rewritten: BTreeSet<u64>,
-    state: Mutex<PlacingState>,
-}
-
-#[derive(Debug)]
-struct PlacingState {
-    /// Where the next block will be in the file.
-    end: u64,
-    /// Blocks whose offsets are decided and that are not written yet.
-    waiting: Vec<(Block, u64)>,
-    /// Bytes that the snapshot refers to, by file.
-    used: BTreeMap<u64, u64>,
-}
+use tidemark_series::{Beside, Block, BlockSource, Bundle, Place, UnreadableBlock};
 
 /// A block could not be written to a snapshot's block file.
 #[derive(Debug, thiserror::Error)]
@@ -51,32 +21,6 @@ pub enum BlockWriteError {
     Snapshot(#[from] SnapshotError),
 }
 
-impl Blocks {
-    /// Returns where a block is or will be; `None` if the snapshot writes it whole.
-    pub(crate) fn refer(&self, block: &Block) -> Option<Address> {
-        let placing = self.0.as_ref()?;
-        let bytes = (BLOCK_OVERHEAD_BYTES + block.stored_words() * WORD_BYTES) as u64;
-        let known = block
-            .with_place(|place| Address { file: place.source.number(), offset: place.offset })
-            .filter(|address| !placing.rewritten.contains(&address.file));
-        let mut state = placing.lock();
-        let address = known.unwrap_or_else(|| {
-            let offset = state.end;
-            state.end += bytes;
-            state.waiting.push((block.clone(), offset));
-            Address { file: placing.number, offset }
-        });
-        *state.used.entry(address.file).or_default() += bytes;
-        Some(address)
-    }
-}
-
-impl Placing {
-    fn lock(&self) -> MutexGuard<'_, PlacingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The blocks of a snapshot, for the thread that writes it.
 ///
 /// Steps: [`BlockPlacement::begin_compacting`]; [`BlockPlacement::write`] after each frame of the snapshot;
@@ -85,8 +29,19 @@ impl Placing {
 pub(crate) struct BlockPlacement {
     placing: Arc<Placing>,
     files: Arc<BlockFiles>,
-    /// Blocks that are written, and their offsets.
-    written: Vec<(Block, u64)>,
+    /// Bundles that are written, by their numbers.
+    extents: BTreeMap<u32, Extent>,
+    times: SharedTimes,
+    written: Vec<Written>,
+}
+
+/// A block that is written.
+#[derive(Debug)]
+struct Written {
+    block: Block,
+    at: Where,
+    /// Bytes of the file that it takes.
+    bytes: u32,
 }
 
 impl BlockPlacement {
@@ -113,21 +68,18 @@ impl BlockPlacement {
     }
 
     fn with(files: &Arc<BlockFiles>, rewritten: BTreeSet<u64>) -> Result<Self, SnapshotError> {
-        let placing = Placing {
-            number: files.next_number()?,
-            rewritten,
-            state: Mutex::new(PlacingState {
-                end: BLOCK_FILE_HEADER_BYTES as u64,
-                waiting: Vec::new(),
-                used: BTreeMap::new(),
-            }),
-        };
-        Ok(Self { placing: Arc::new(placing), files: Arc::clone(files), written: Vec::new() })
+        Ok(Self {
+            placing: Arc::new(Placing::new(files.next_number()?, rewritten)),
+            files: Arc::clone(files),
+            extents: BTreeMap::new(),
+            times: SharedTimes::default(),
+            written: Vec::new(),
+        })
     }
 
     /// Returns what the walk needs.
     pub(crate) fn blocks(&self) -> Blocks {
-        Blocks(Some(Arc::clone(&self.placing)))
+        Blocks::of(&self.placing)
     }
 
     /// Tells the writer the number of its block file.
@@ -135,31 +87,54 @@ impl BlockPlacement {
         writer.set_block_file(self.placing.number);
     }
 
-    /// Writes the blocks whose places were decided since the last call.
+    /// Writes the bundles that were filled since the last call.
     ///
     /// # Errors
     /// A block cannot be written, or not be read from the file that it is to leave.
     pub(crate) fn write(&mut self, writer: &mut SnapshotWriter) -> Result<(), BlockWriteError> {
         let waiting = std::mem::take(&mut self.placing.lock().waiting);
-        let mut bytes = Vec::new();
-        for (block, offset) in waiting {
+        let (mut bytes, mut beside) = (Vec::new(), Beside::default());
+        for (number, blocks) in waiting {
+            let with_points = blocks.iter().map(|block| block.with_points(&mut beside));
+            let with_points: Vec<Block> = with_points.collect::<Result<_, _>>()?;
+            let bundle = Bundle::of(&with_points);
             bytes.clear();
-            let with_points = block.with_points()?;
-            bytes.extend(with_points.words().iter().flat_map(|word| word.to_le_bytes()));
-            let at = writer.write_block(&bytes)?;
-            assert_eq!(at, offset, "the walk decided where a block is before it was written");
-            self.written.push((block, offset));
+            bundle.encode(self.times.find_or_keep(bundle.times(), number), &mut bytes);
+            let extent = Extent { offset: writer.write_block(&bytes)?, length: bytes.len() as u32 };
+            self.extents.insert(number, extent);
+            let share = share(extent, blocks.len());
+            let of_file = u64::from(share) * blocks.len() as u64;
+            *self.placing.lock().used.entry(self.placing.number).or_default() += of_file;
+            self.written.extend(blocks.into_iter().enumerate().map(|(index, block)| {
+                let at = Where::Bundled { bundle: number, index: index as u8 };
+                Written { block, at, bytes: share }
+            }));
         }
         Ok(())
     }
 
-    /// Tells the writer which block files the snapshot refers to, after all blocks are written.
-    pub(crate) fn list(&self, writer: &mut SnapshotWriter) {
+    /// Writes where the bundles are, and tells the writer which block files the snapshot refers to, after
+    /// all blocks are written.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn list(&self, writer: &mut SnapshotWriter) -> Result<(), SnapshotError> {
         let state = self.placing.lock();
-        assert!(state.waiting.is_empty(), "{} blocks are not written", state.waiting.len());
+        assert!(state.waiting.is_empty(), "{} bundles are not written", state.waiting.len());
+        assert_eq!(self.extents.len(), state.bundles as usize, "every bundle is written");
+        if !self.extents.is_empty() {
+            let directory = self.directory().encode();
+            let offset = writer.write_block(&directory)?;
+            writer.write_block(&Directory::end(offset, directory.len()))?;
+        }
         let listed =
             state.used.iter().map(|(number, used)| BlockFileUse { number: *number, used_bytes: *used });
         writer.refer_to(listed.collect());
+        Ok(())
+    }
+
+    fn directory(&self) -> Directory {
+        Directory::of(self.extents.values().copied().collect())
     }
 
     /// Gives the written blocks their places, when the snapshot is durable.
@@ -171,9 +146,9 @@ impl BlockPlacement {
             return Ok(());
         }
         let file = self.files.open(self.placing.number)?;
-        let source: Arc<dyn BlockSource> = Arc::new(FileOfBlocks(file));
-        for (block, offset) in self.written {
-            block.set_place(Place { source: Arc::clone(&source), offset });
+        let source: Arc<dyn BlockSource> = Arc::new(FileOfBlocks::with_directory(file, self.directory()));
+        for Written { block, at, bytes } in self.written {
+            block.set_place(Place { source: Arc::clone(&source), position: at.position(), bytes });
         }
         Ok(())
     }

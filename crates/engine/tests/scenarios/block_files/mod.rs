@@ -145,22 +145,53 @@ fn wait_for_files(engine: &Engine, storage: &Arc<dyn Storage>, most: usize) {
 fn a_second_snapshot_writes_what_is_new() {
     let (_, storage) = memory();
     let engine = filled(&storage, 30_000);
-    let first = snapshot(&engine).expect("a snapshot");
+    let blocks =
+        |engine: &Engine| engine.take_snapshot(false, || (), || true).expect("a snapshot").block_bytes;
+    let first = blocks(&engine);
     fill(&engine, "b", 30_000, 300);
-    let second = snapshot(&engine).expect("a snapshot");
-    // Its points that are in no block yet are written again.
-    assert!(second < first / 5, "{second} bytes of {first}");
-    assert_eq!(block_files(&storage).len(), 1, "no block is new");
+    assert_eq!(blocks(&engine), 0, "no block is new");
+    assert_eq!(block_files(&storage).len(), 1);
     fill(&engine, "b", 30_300, 2_000);
-    snapshot(&engine).expect("a snapshot");
+    let second = blocks(&engine);
+    assert!(second < first / 5, "{second} bytes of {first}");
     assert_eq!(block_files(&storage).len(), 2);
     let digest = engine.digest();
     drop(engine);
     let again = open(&storage, Retention::default()).expect("starts");
     assert_eq!(again.digest(), digest);
-    let third = snapshot(&again).expect("a snapshot");
-    assert!(third < first / 5, "{third} bytes: loaded blocks are where they were");
+    assert_eq!(blocks(&again), 0, "loaded blocks are where they were");
     assert_eq!(block_files(&storage).len(), 2);
+}
+
+#[test]
+fn the_times_of_series_that_get_their_points_together_are_written_once() {
+    let (_, storage) = memory();
+    let engine = open(&storage, Retention::default()).expect("opens");
+    let mut random = Random::new(3);
+    let jitter: Vec<u64> = (0..9_000).map(|_| random.below(700)).collect();
+    let fill = |key: &str| {
+        for (start, jitter) in (0..).step_by(100).zip(jitter.chunks(100)) {
+            let point = |(time, jitter): (u64, &u64)| format!("{key} {} {}", time * 1_000 + jitter, time % 5);
+            let points: Vec<String> = (start..).zip(jitter).map(point).collect();
+            let answer = run(&engine, &format!("TS.MADD {}", points.join(" ")));
+            assert!(!answer.contains('-'), "{answer}");
+        }
+    };
+    run(&engine, "TS.CREATE first");
+    fill("first");
+    let alone = engine.take_snapshot(false, || (), || true).expect("a snapshot").block_bytes;
+    for key in ["second", "third", "fourth", "fifth"] {
+        run(&engine, &format!("TS.CREATE {key}"));
+        fill(key);
+    }
+    let together = engine.take_snapshot(false, || (), || true).expect("a snapshot").block_bytes;
+    assert!(together < 2 * alone, "{together} bytes for four series, {alone} for one");
+    let digest = engine.digest();
+    engine.limit_series_memory(0);
+    assert_eq!(engine.drop_points(|| ()), 0);
+    assert_eq!(engine.digest(), digest, "they are read from the file");
+    drop(engine);
+    assert_eq!(open(&storage, Retention::default()).expect("starts").digest(), digest);
 }
 
 #[test]
