@@ -33,7 +33,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"TMSB");
 const VERSION: u8 = 1;
 
 /// Words before the times.
-const HEADER_WORDS: usize = 11;
+pub(crate) const HEADER_WORDS: usize = 11;
 
 /// Most words of a block: its header, and points that nothing compresses, with some words for their
 /// forms.
@@ -251,7 +251,7 @@ impl Block {
         let unreadable =
             |what| UnreadableBlock { first: self.first_time(), last: self.last_time(), what, series: None };
         let place = self.place().expect("a block without its points has a place");
-        let words = place.source.read(place.position, self.stored_words(), beside).map_err(unreadable)?;
+        let words = place.source.read(place.position, self, beside).map_err(unreadable)?;
         // The header is part of what the checksum covers, and these contents were checked when they were
         // in memory: the same header and a right checksum are the same block.
         if words.len() != self.stored_words() || words[..HEADER_WORDS] != *self.words() {

@@ -85,7 +85,7 @@ mod tests {
     }
 
     impl BlockSource for Failing {
-        fn read(&self, _position: u64, _words: usize, _beside: &mut Beside) -> Result<Vec<u64>, String> {
+        fn read(&self, _position: u64, _header: &Block, _beside: &mut Beside) -> Result<Vec<u64>, String> {
             let left =
                 self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             left.map(|_| self.words.clone()).map_err(|_| "the disk has failed".to_owned())

@@ -1,17 +1,18 @@
 //! Where a block's words are kept outside of memory.
 
+use super::Block;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A file of blocks, as far as this crate needs one: it does no input and output itself.
 pub trait BlockSource: Send + Sync + fmt::Debug {
-    /// Returns the words of the block at a position, of which the caller expects so many. They are checked
-    /// by the caller as well.
+    /// Returns the words of the block at a position, of which the caller has the header in a block without
+    /// points. The caller checks that they are those.
     ///
     /// # Errors
     /// What is wrong, with the file and the offset, as a message for people.
-    fn read(&self, position: u64, words: usize, beside: &mut Beside) -> Result<Vec<u64>, String>;
+    fn read(&self, position: u64, header: &Block, beside: &mut Beside) -> Result<Vec<u64>, String>;
 
     /// Says where the block at a position is, with the file and the offset, for people.
     fn describe(&self, position: u64) -> String;

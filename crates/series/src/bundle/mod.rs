@@ -20,7 +20,7 @@ mod column;
 mod head;
 mod squeeze;
 
-use crate::block::{Block, BlockParts, WORDS_MAX};
+use crate::block::{Block, BlockParts, HEADER_WORDS, WORDS_MAX};
 use crate::codec::{sections_of_integers, sections_of_values};
 use crate::sample::Kind;
 use bytes::{Bytes, put_varint, put_words};
@@ -222,9 +222,28 @@ impl StoredBundle {
         self.blocks
     }
 
-    /// Returns the words of a block. O(n) for that block.
+    /// Returns the words of a block. O(n) for that block, and its points are decoded.
     pub fn words(&self, index: usize) -> Result<Vec<u64>, MalformedBundle> {
-        let words = if self.code == 0 { self.words_of_words(index) } else { self.words_of_columns(index) };
+        let join = |columns: &BlockColumns| columns.head.join(self.code, &columns.times, &columns.values);
+        let words = if self.code == 0 {
+            self.words_of_words(index)
+        } else {
+            self.columns(index).and_then(|columns| join(&columns))
+        };
+        words.ok_or(MalformedBundle)
+    }
+
+    /// Returns the words of a block of which the caller has the header, in a block without points. O(n) for
+    /// that block. They are its words if their checksum is right.
+    pub fn words_behind(&self, header: &Block, index: usize) -> Result<Vec<u64>, MalformedBundle> {
+        let words = if self.code == 0 {
+            self.words_of_words(index)
+        } else {
+            self.columns(index).map(|columns| {
+                let header = &header.words()[..HEADER_WORDS];
+                [header, &columns.times, &columns.values].concat()
+            })
+        };
         words.ok_or(MalformedBundle)
     }
 
@@ -238,7 +257,7 @@ impl StoredBundle {
         Some(blocks.get(index)?.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    fn words_of_columns(&self, index: usize) -> Option<Vec<u64>> {
+    fn columns(&self, index: usize) -> Option<BlockColumns> {
         let (mut times, mut rest) = (Bytes::new(&self.times.0), Bytes::new(&self.rest));
         let of_times = Columns::read(&mut times, self.blocks)?;
         let heads: Vec<Head> = (0..self.blocks).map(|_| Head::read(&mut rest)).collect::<Option<_>>()?;
@@ -246,8 +265,16 @@ impl StoredBundle {
         if !times.is_empty() || !rest.is_empty() {
             return None;
         }
-        heads.get(index)?.join(self.code, &of_times.words(index), &of_values.words(index))
+        let head = *heads.get(index)?;
+        Some(BlockColumns { head, times: of_times.words(index), values: of_values.words(index) })
     }
+}
+
+/// What a bundle has of one block.
+struct BlockColumns {
+    head: Head,
+    times: Vec<u64>,
+    values: Vec<u64>,
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ fn check<V: Sample>(blocks: &[Block]) -> (usize, usize) {
     for (index, block) in blocks.iter().enumerate() {
         let words = read.words(index).expect("what was written is well formed");
         assert_eq!(Block::from_words::<V>(&words).as_ref(), Ok(block));
+        assert_eq!(read.words_behind(block, index).as_deref(), Ok(block.words()));
     }
     assert!(read.words(blocks.len()).is_err());
     (blocks.iter().map(|block| 8 * block.stored_words()).sum(), bytes.len())
@@ -167,6 +168,7 @@ fn blocks_that_no_program_has_made_are_stored_as_they_are() {
     assert_eq!(BundleTimes::elsewhere(&bytes), Ok(None));
     assert!(BundleTimes::read(&bytes).is_err());
     let read = StoredBundle::read(&bytes, None).expect("it is well formed");
+    assert_eq!(read.words_behind(&made[0], 0).as_ref(), Ok(&words));
     assert_eq!(read.words(0), Ok(words));
     bytes.push(0);
     assert!(StoredBundle::read(&bytes, None).is_ok_and(|read| read.words(0).is_err()));

@@ -1,7 +1,7 @@
 //! A series against an ordered map.
 
 use super::*;
-use crate::{BLOCK_POINTS, Beside, BlockSource, Place, guarded};
+use crate::{BLOCK_POINTS, Beside, Block, BlockSource, Place, guarded};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -173,12 +173,12 @@ struct MemoryFile {
 }
 
 impl BlockSource for MemoryFile {
-    fn read(&self, offset: u64, words: usize, _beside: &mut Beside) -> Result<Vec<u64>, String> {
+    fn read(&self, offset: u64, header: &Block, _beside: &mut Beside) -> Result<Vec<u64>, String> {
         if self.fails.load(Relaxed) {
             return Err(format!("offset {offset} of a test's file"));
         }
         let offset = offset as usize;
-        Ok(self.words.lock().unwrap()[offset..offset + words].to_vec())
+        Ok(self.words.lock().unwrap()[offset..offset + header.stored_words()].to_vec())
     }
 
     fn describe(&self, position: u64) -> String {

@@ -84,3 +84,58 @@ impl BlockFinder {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persist::blocks::Where;
+    use tidemark_log::{Lsn, MemoryStorage, SnapshotWriter};
+    use tidemark_series::{Direction, Options, Series};
+
+    /// Files of builds before bundles have each block as it is in memory, and no directory.
+    #[test]
+    fn blocks_of_files_without_bundles_are_found() {
+        let storage: Arc<dyn tidemark_log::Storage> = Arc::new(MemoryStorage::default());
+        let mut series = Series::<f64>::new(Options::default());
+        for time in 0..2_048 {
+            series.append(time, (time % 100) as f64 / 10.0).expect("times rise");
+        }
+        series.seal_all();
+        let mut writer = SnapshotWriter::create(Arc::clone(&storage), Lsn::ZERO).expect("memory writes");
+        writer.set_block_file(1);
+        let mut addresses = Vec::new();
+        for block in (0..2).filter_map(|part| series.block(part)) {
+            let bytes: Vec<u8> = block.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+            let offset = writer.write_block(&bytes).expect("memory writes");
+            addresses.push((Address { file: 1, at: Where::Alone(offset) }, block.stored_words() as u64));
+        }
+        writer.refer_to(vec![tidemark_log::BlockFileUse { number: 1, used_bytes: 1 }]);
+        writer.finish().expect("memory writes");
+        let files = Arc::new(BlockFiles::new(storage));
+        for points_max in [usize::MAX, 0] {
+            let finder = BlockFinder::new(Arc::clone(&files), points_max);
+            let parts: Vec<_> = addresses
+                .iter()
+                .map(|(address, words)| finder.find(*address, *words).expect("it is there"))
+                .collect();
+            let mut head = Vec::new();
+            Series::<f64>::new(Options::default()).encode_head(&mut head);
+            let found = Series::of_parts(Options::default(), &head, parts.into_iter().map(Ok));
+            let found = found.expect("the blocks follow each other");
+            let points = |series: &Series<f64>| {
+                let mut points = Vec::new();
+                series.read(i64::MIN..=i64::MAX, Direction::Forward, &mut |times: &[i64], values: &[f64]| {
+                    points.extend(times.iter().copied().zip(values.iter().copied()));
+                    std::ops::ControlFlow::Continue(())
+                });
+                points
+            };
+            assert_eq!(points(&found), points(&series));
+        }
+        let finder = BlockFinder::new(files, 0);
+        let bundled = Where::Bundled { bundle: 0, index: 0 };
+        assert!(finder.find(Address { file: 1, at: bundled }, 0).is_none());
+        let failure = finder.take_failure().expect("why");
+        assert!(failure.contains("blocks-00000000000000000001.tide"), "{failure}");
+    }
+}

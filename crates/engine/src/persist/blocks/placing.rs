@@ -5,7 +5,7 @@ use super::bundler::{Blocks, Placing};
 use super::directory::{Directory, Extent};
 use super::shared_times::SharedTimes;
 use super::source::{FileOfBlocks, share};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidemark_log::{BlockFileUse, BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
 use tidemark_series::{Beside, Block, BlockSource, Bundle, Place, UnreadableBlock};
@@ -29,8 +29,8 @@ pub enum BlockWriteError {
 pub(crate) struct BlockPlacement {
     placing: Arc<Placing>,
     files: Arc<BlockFiles>,
-    /// Bundles that are written, by their numbers.
-    extents: BTreeMap<u32, Extent>,
+    /// Number and length of the bundles that are written.
+    bundles: Vec<(u32, u32)>,
     times: SharedTimes,
     written: Vec<Written>,
 }
@@ -71,7 +71,7 @@ impl BlockPlacement {
         Ok(Self {
             placing: Arc::new(Placing::new(files.next_number()?, rewritten)),
             files: Arc::clone(files),
-            extents: BTreeMap::new(),
+            bundles: Vec::new(),
             times: SharedTimes::default(),
             written: Vec::new(),
         })
@@ -101,7 +101,7 @@ impl BlockPlacement {
             bytes.clear();
             bundle.encode(self.times.find_or_keep(bundle.times(), number), &mut bytes);
             let extent = Extent { offset: writer.write_block(&bytes)?, length: bytes.len() as u32 };
-            self.extents.insert(number, extent);
+            self.bundles.push((number, extent.length));
             let share = share(extent, blocks.len());
             let of_file = u64::from(share) * blocks.len() as u64;
             *self.placing.lock().used.entry(self.placing.number).or_default() += of_file;
@@ -121,8 +121,8 @@ impl BlockPlacement {
     pub(crate) fn list(&self, writer: &mut SnapshotWriter) -> Result<(), SnapshotError> {
         let state = self.placing.lock();
         assert!(state.waiting.is_empty(), "{} bundles are not written", state.waiting.len());
-        assert_eq!(self.extents.len(), state.bundles as usize, "every bundle is written");
-        if !self.extents.is_empty() {
+        assert_eq!(self.bundles.len(), state.bundles as usize, "every bundle is written");
+        if !self.bundles.is_empty() {
             let directory = self.directory().encode();
             let offset = writer.write_block(&directory)?;
             writer.write_block(&Directory::end(offset, directory.len()))?;
@@ -134,7 +134,8 @@ impl BlockPlacement {
     }
 
     fn directory(&self) -> Directory {
-        Directory::of(self.extents.values().copied().collect())
+        let bundles = self.bundles.iter().copied();
+        Directory::of(bundles).expect("every bundle is written once")
     }
 
     /// Gives the written blocks their places, when the snapshot is durable.

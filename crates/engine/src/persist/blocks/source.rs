@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tidemark_log::BlockFile;
 use tidemark_log::snapshot::BLOCK_OVERHEAD_BYTES;
-use tidemark_series::{Beside, BlockSource, BundleTimes, Place, StoredBundle};
+use tidemark_series::{Beside, Block, BlockSource, BundleTimes, Place, StoredBundle};
 
 /// Bundles that stay decompressed while a reading goes on: as many as threads read in turn, at a start. A
 /// bundle is some tens of kilobytes, at most half a megabyte.
@@ -67,18 +67,6 @@ impl FileOfBlocks {
         let bytes = self.file.read_block(offset, length).map_err(|error| error.to_string())?;
         let (words, _) = bytes.as_chunks::<WORD_BYTES>();
         Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
-    }
-
-    /// Returns the words of a block in a bundle, and the bytes of the file that it takes.
-    pub(super) fn read_bundled(
-        &self,
-        bundle: u32,
-        index: u8,
-        recent: impl Keep,
-    ) -> Result<(Vec<u64>, u32), String> {
-        let (extent, stored) = (self.extent(bundle)?, self.bundle(bundle, recent)?);
-        let words = stored.words(usize::from(index)).map_err(|error| self.malformed(extent, error))?;
-        Ok((words, share(extent, stored.len())))
     }
 
     fn extent(&self, bundle: u32) -> Result<Extent, String> {
@@ -167,18 +155,24 @@ pub(super) fn read_at(
 ) -> Result<(Place, Vec<u64>), String> {
     let (words, bytes) = match at {
         Where::Alone(offset) => (source.read_alone(offset, words)?, bytes_alone(words)),
-        Where::Bundled { bundle, index } => source.read_bundled(bundle, index, recent)?,
+        Where::Bundled { bundle, index } => {
+            let (extent, stored) = (source.extent(bundle)?, source.bundle(bundle, recent)?);
+            let words = stored.words(usize::from(index)).map_err(|error| source.malformed(extent, error))?;
+            (words, share(extent, stored.len()))
+        }
     };
     let source: Arc<dyn BlockSource> = Arc::<FileOfBlocks>::clone(source);
     Ok((Place { source, position: at.position(), bytes }, words))
 }
 
 impl BlockSource for FileOfBlocks {
-    fn read(&self, position: u64, words: usize, beside: &mut Beside) -> Result<Vec<u64>, String> {
+    fn read(&self, position: u64, header: &Block, beside: &mut Beside) -> Result<Vec<u64>, String> {
         match Where::of_position(position) {
-            Where::Alone(offset) => self.read_alone(offset, words),
+            Where::Alone(offset) => self.read_alone(offset, header.stored_words()),
             Where::Bundled { bundle, index } => {
-                self.read_bundled(bundle, index, beside.kept::<Recent>()).map(|(words, _)| words)
+                let stored = self.bundle(bundle, beside.kept::<Recent>())?;
+                let words = stored.words_behind(header, usize::from(index));
+                words.or_else(|error| Err(self.malformed(self.extent(bundle)?, error)))
             }
         }
     }
@@ -190,7 +184,7 @@ impl BlockSource for FileOfBlocks {
             Where::Bundled { bundle, index } => {
                 let offset =
                     self.extent(bundle).map_or_else(|_| "?".to_owned(), |extent| extent.offset.to_string());
-                format!("{index} of the bundle at offset {offset} of block file {number}")
+                format!("at {index} in the bundle at offset {offset} of block file {number}")
             }
         }
     }
