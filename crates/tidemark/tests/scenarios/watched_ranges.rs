@@ -131,3 +131,51 @@ fn points_leave_a_range_that_slides_after_every_kill() {
         }
     }
 }
+
+/// The entries of the next change.
+fn next_change(client: &mut Client) -> Vec<Answer> {
+    let frame = client.read().expect("a frame").array();
+    let [Answer::Bulk(kind), _, _, _, entries] = &frame[..] else { panic!("{frame:?}") };
+    assert_eq!(kind, "change", "{frame:?}");
+    entries.clone().array()
+}
+
+/// The name of an entry, and the word behind it.
+fn of_entry(entry: &Answer) -> (String, String) {
+    let [Answer::Bulk(name), Answer::Bulk(word), ..] = &entry.clone().array()[..] else {
+        panic!("{entry:?}")
+    };
+    (name.clone(), word.clone())
+}
+
+#[test]
+fn series_that_begin_to_match_appear_and_other_keys_are_not_heard_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(directory.path(), &["--durability", "always"]);
+    let (mut writer, mut watcher) = (server.client(), server.client());
+    writer.call(&["TS.ADD", "hall", "1", "1", "LABELS", "floor", "1"]).expect("an answer");
+    for life in 0..2 {
+        let watched = watcher.call(&["TS.MRANGE.WATCH", "-", "+", "FILTER", "floor=1"]).expect("an answer");
+        assert_eq!(watched.array().len(), 8);
+        let (time, attic) = ((10 + life).to_string(), format!("attic{life}"));
+        for (write, expected) in [
+            (vec!["SET", "text", "1"], vec![]),
+            (vec!["TS.ADD", &attic, "5", "2", "LABELS", "floor", "2"], vec![]),
+            (vec!["TS.ADD", "hall", &time, "3"], vec![("hall", "change")]),
+            (vec!["TS.ALTER", &attic, "LABELS", "floor", "1"], vec![(attic.as_str(), "whole")]),
+            (vec!["TS.ADD", &attic, "6", "2"], vec![(attic.as_str(), "change")]),
+            (vec!["DEL", &attic], vec![(attic.as_str(), "gone")]),
+        ] {
+            writer.call(&write).expect("an answer");
+            if !expected.is_empty() {
+                let entries: Vec<_> = next_change(&mut watcher).iter().map(of_entry).collect();
+                let expected: Vec<_> =
+                    expected.into_iter().map(|(name, word)| (name.to_owned(), word.to_owned())).collect();
+                assert_eq!(entries, expected, "{write:?}");
+            }
+        }
+        server.kill();
+        server = Server::start(directory.path(), &["--durability", "always"]);
+        (writer, watcher) = (server.client(), server.client());
+    }
+}
