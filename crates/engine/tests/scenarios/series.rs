@@ -129,6 +129,8 @@ fn what_is_refused_changes_nothing() {
             "-ERR TSDB: a quantile needs its share, from 0 to 1, such as quantile:0.99",
         ),
         ("TS.MGET FILTER a!=b", "-ERR TSDB: please provide at least one matcher"),
+        ("TS.MRANGE - + FILTER a!=b GROUPBY a REDUCE twa", "-ERR TSDB: please provide at least one matcher"),
+        ("TS.MRANGE - + FILTER a=b GROUPBY a REDUCE twa", "-ERR TSDB: Invalid reducer type"),
         ("TS.RANGE s - +", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
     ] {
         assert_eq!(Client::new(&engine).run(line), error, "{line}");

@@ -69,7 +69,7 @@ fn parse<'a>(args: &[&'a [u8]], clock: Clock) -> Option<(Options<'a>, Shape)> {
         name if name.eq_ignore_ascii_case(b"ts.mrevrange") => true,
         _ => return None,
     };
-    let (options, _) = Options::parse(args, clock).ok()?;
+    let (options, ()) = Options::parse(args, clock, |_| Ok(())).ok()?;
     let shape = Shape::of(options.range.clone(), args, newest_first, clock)?;
     Some((options, shape))
 }

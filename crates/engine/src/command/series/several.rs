@@ -149,11 +149,13 @@ const RANGE_WORDS: [&str; 12] = [
 ];
 
 impl<'a> Options<'a> {
-    /// Parses the options, and returns the words of the filters as well.
-    pub(super) fn parse<'s>(
-        args: &'s [&'a [u8]],
+    /// Parses the options. Returns as well what `filter` makes of the words of the filters; what is wrong
+    /// with them comes before what is wrong with the groups.
+    pub(super) fn parse<F>(
+        args: &[&'a [u8]],
         clock: Clock,
-    ) -> Result<(Self, &'s [&'a [u8]]), CommandError> {
+        filter: impl FnOnce(&[&'a [u8]]) -> Result<F, CommandError>,
+    ) -> Result<(Self, F), CommandError> {
         let mut range = Range::between(args[1], args[2], clock)?;
         let (mut selected, mut excludes_empty, mut at) = (Selected::None, false, 3);
         while at < args.len() && !is(args[at], "FILTER") {
@@ -177,6 +179,7 @@ impl<'a> Options<'a> {
             return Err(errors::NO_FILTERS);
         }
         let group_at = words.iter().position(|word| is(word, "GROUPBY")).unwrap_or(words.len());
+        let filter = filter(&words[..group_at])?;
         let grouping = match &words[group_at..] {
             [] => None,
             [_, label, reduce, reducer] if is(reduce, "REDUCE") => Some(Grouping {
@@ -192,7 +195,7 @@ impl<'a> Options<'a> {
         if grouping.is_some() && range.width() > 1 {
             return Err(errors::GROUP_OF_SEVERAL);
         }
-        Ok((Self { range, selected, excludes_empty, grouping }, &words[..group_at]))
+        Ok((Self { range, selected, excludes_empty, grouping }, filter))
     }
 }
 
@@ -220,8 +223,8 @@ pub(super) fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let (options, words) = Options::parse(args, milliseconds(ctx))?;
-    let found = filter::find(&filter::parse(words)?, ctx.keys);
+    let (options, filter) = Options::parse(args, milliseconds(ctx), filter::parse)?;
+    let found = filter::find(&filter, ctx.keys);
     let Options { range, selected, excludes_empty, grouping } = options;
     if clock::is_relative(args) {
         found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
@@ -477,8 +480,8 @@ fn reduced(
 /// Returns the labels of the series that a read of a range of several reads; `None` if it is none.
 pub(super) fn selected_of_range(args: &[&[u8]]) -> Option<LabelFilter> {
     // The labels do not depend on the time.
-    let (_, words) = Options::parse(args, Clock::at(0, Unit::Milliseconds)).ok()?;
-    filter::parse(words).ok()
+    let (_, filter) = Options::parse(args, Clock::at(0, Unit::Milliseconds), filter::parse).ok()?;
+    Some(filter)
 }
 
 /// Returns the labels of the series of which a command reads the last points.
