@@ -85,7 +85,7 @@ impl Shared {
         Ok(lsn)
     }
 
-    /// Appends a record under the lock, and wakes nobody.
+    /// Appends a record under the lock. The caller wakes the commit thread.
     #[inline]
     pub(crate) fn append_locked<'a, const IS_ADMITTED: bool>(
         &'a self,

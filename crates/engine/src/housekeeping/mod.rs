@@ -19,7 +19,7 @@ pub(crate) mod series_memory;
 
 use crate::engine::Engine;
 
-/// Work that is due at times, on behalf of no client. Whoever drives it needs to know nothing else.
+/// Work that is due at some time and that no client has asked for. Its driver needs nothing else.
 #[derive(Debug, Clone, Copy)]
 pub struct DueWork {
     /// Lower bound of when it is due next, in milliseconds since 1970; `None` if it never is.

@@ -40,7 +40,7 @@ pub(crate) enum Outcome {
     Same,
     /// These have changed, encoded.
     Changed(Vec<u8>),
-    /// They can no longer be followed: the answer must be made anew.
+    /// They can no longer be followed: the whole answer must be read again.
     Lost,
 }
 

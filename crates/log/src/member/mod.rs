@@ -7,8 +7,8 @@
 //!                        entries of the leader, and of the group ─► append (a follower, or while paused)
 //! ```
 //!
-//! What was appended and not yet written is in memory alone, and nobody has been told of it:
-//! [`Member::discard`] drops it when the node loses the lead.
+//! A record that is appended and not yet written is only in memory, and no client knows of it.
+//! [`Member::discard`] drops such records when the node loses the lead.
 
 mod cutting;
 mod reader;
@@ -67,7 +67,7 @@ impl Member {
     }
 
     /// Returns the LSN at which a term begins whose first entry follows the newest one: the same on
-    /// every member. Nobody can have given out this LSN or a later one.
+    /// every member. No member has given a record this LSN or a later one.
     ///
     /// `None` if the LSNs are exhausted.
     pub fn next_term_lsn(&self) -> Option<Lsn> {
@@ -266,6 +266,7 @@ impl Member {
             self.shared.fail(failure.clone());
             return Err(AppendError::Failed(failure));
         }
+        self.shared.end_stall();
         // Before the next entry can be written, so that they are in order.
         self.recent().push(mark.id, records);
         Ok(())
@@ -284,7 +285,10 @@ impl Member {
         let durable = committer.durable;
         drop(committer);
         match noted {
-            Ok(()) => Ok(durable),
+            Ok(()) => {
+                self.shared.end_stall();
+                Ok(durable)
+            }
             Err(failure) => {
                 self.shared.fail(failure.clone());
                 Err(failure)

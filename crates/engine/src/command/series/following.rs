@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! points of a series have changed                   ─► its rows, or those of its group, are followed
-//! it came, left, or more than points of it changed  ─► it, or its group, is read anew
+//! it came, left, or more than points of it changed  ─► it, or its group, is read again
 //! ```
 //!
 //! An *entry* is what is answered under one name: a series, or a group of the series with one value of a

@@ -6,9 +6,10 @@ mod model;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
-    AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Format, Log, Lsn, Member,
-    MemoryStorage, OpenError, Options, Recovery, Storage as _,
+    AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, FaultyStorage, Format, Health, Log,
+    Lsn, Member, MemoryStorage, OpenError, Options, Recovery, Storage as _,
 };
 
 const STRIDE: u64 = 1 << 32;
@@ -451,4 +452,34 @@ fn a_reader_that_waits_in_a_segment_that_is_removed_reads_what_replaces_it() {
         batch.iter().next().map(|record| (record.lsn, record.payload)),
         Some((Lsn(STRIDE + 3), &b"other"[..]))
     );
+}
+
+#[test]
+fn a_member_accepts_records_again_when_a_disk_that_hung_answers() {
+    for site in [Site::WriteAt, Site::SyncData] {
+        // Only the first segment hangs: no other work may notice that it answers again.
+        let storage = FaultyStorage::of_file(Arc::new(MemoryStorage::new()), "spare-000000.tide.tmp");
+        let options = Options { stall_after: Duration::from_millis(100), ..options() };
+        let (log, member, _) = Log::open_member(Arc::new(storage.clone()), options).expect("opens");
+        begin_term(&member, 1);
+        member.lead();
+        log.append(5, 1, |buffer| buffer.push(1)).expect("is accepted");
+        let records = member.take(Duration::ZERO).expect("there are records");
+        storage.set_plan(Some(Plan { fault: Fault::Hang, at: 0, site: Some(site), forever: true, seed: 0 }));
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| {
+                member.write_taken(id(2, 1), &records).expect("is written");
+                member.sync().expect("syncs")
+            });
+            while !matches!(log.health(), Health::Stalled(_)) {
+                log.look_for_stall();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(matches!(log.check_writable(), Err(AppendError::Stalled(_))), "{site:?}");
+            storage.set_plan(None);
+            assert_eq!(written.join().expect("ends"), records.last_lsn());
+        });
+        assert!(matches!(log.health(), Health::Ok), "{site:?}");
+        log.append(5, 1, |buffer| buffer.push(2)).expect("is accepted");
+    }
 }

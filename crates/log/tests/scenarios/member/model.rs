@@ -24,7 +24,7 @@ enum Step {
     Cut(u8),
     /// Accepts records and loses the lead before they are written.
     Discard(Vec<usize>),
-    /// Begins anew behind a snapshot, this many entries and records on.
+    /// Replaces the log by its beginning behind a snapshot that has this many more entries and records.
     Restart(u8),
     /// The process is killed.
     Kill,
