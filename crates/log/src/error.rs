@@ -212,6 +212,12 @@ pub enum AppendError {
     /// The log belongs to a member of a group that does not lead it.
     #[error("this node does not lead its group")]
     Follows,
+    /// The group has taken the record back: it is not in the log and never will be.
+    #[error("the group has taken record {lsn} back; this node has lost the lead")]
+    TakenBack {
+        /// The record.
+        lsn: Lsn,
+    },
 }
 
 /// Why the log cannot be read from an LSN.

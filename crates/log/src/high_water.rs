@@ -14,7 +14,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Lsn;
 use crate::end_file::{self, EndFile, LogEnd};
@@ -35,11 +35,19 @@ pub(crate) struct HighWaterMark {
     noted: AtomicU64,
     /// Held while `END` is written.
     writing: Mutex<()>,
+    /// When the next update is due, in a log without threads.
+    note_at: Mutex<Option<Instant>>,
 }
 
 impl HighWaterMark {
     pub(crate) fn new(file: EndFile, begun: Lsn, noted: Lsn) -> Self {
-        Self { file, begun, noted: AtomicU64::new(noted.0), writing: Mutex::default() }
+        Self {
+            file,
+            begun,
+            noted: AtomicU64::new(noted.0),
+            writing: Mutex::default(),
+            note_at: Mutex::default(),
+        }
     }
 
     fn noted(&self) -> Lsn {
@@ -78,23 +86,42 @@ impl HighWater {
 
     /// Runs until the log is closed or fails.
     pub(crate) fn run(self) {
-        while self.wait_for_more() {
-            let _writing = self.mark.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            let durable = self.durable(&self.shared.lock());
-            if durable <= self.mark.noted() {
-                // A group has cut the log meanwhile.
-                continue;
-            }
-            match self.mark.write(durable) {
-                Ok(()) => {}
-                // A copy-on-write file system needs space even for this. Retried after the next
-                // delay.
-                Err(error) if is_shortage(&error) => {}
-                Err(error) => {
-                    let what = format!("writing {}", end_file::path(&*self.shared.storage));
-                    self.shared.fail(Failure::new(what, error));
-                    return;
-                }
+        while self.wait_for_more() && self.note() {}
+    }
+
+    /// Updates `END` if that is due by now: for a log without threads.
+    pub(crate) fn note_if_due(&self) {
+        let (durable, has_ended) = {
+            let state = self.shared.lock();
+            (self.durable(&state), has_ended(&state))
+        };
+        if has_ended || durable <= self.mark.noted() {
+            return;
+        }
+        let now = self.shared.options.clock.now();
+        let mut note_at = self.mark.note_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if *note_at.get_or_insert(now + NOTE_DELAY) <= now {
+            *note_at = None;
+            self.note();
+        }
+    }
+
+    /// Updates `END`. Returns `false` if that failed, which ends the log.
+    fn note(&self) -> bool {
+        let _writing = self.mark.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let durable = self.durable(&self.shared.lock());
+        if durable <= self.mark.noted() {
+            // A group has cut the log meanwhile.
+            return true;
+        }
+        match self.mark.write(durable) {
+            Ok(()) => true,
+            // A copy-on-write file system needs space even for this. Retried after the next delay.
+            Err(error) if is_shortage(&error) => true,
+            Err(error) => {
+                let what = format!("writing {}", end_file::path(&*self.shared.storage));
+                self.shared.fail(Failure::new(what, error));
+                false
             }
         }
     }

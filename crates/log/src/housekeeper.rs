@@ -1,5 +1,8 @@
-//! The housekeeper thread: prepares segments ahead of need and drops those that are no longer
-//! needed.
+//! The housekeeper: prepares segments ahead of need and drops those that are no longer needed. On a
+//! thread of its own, or in a log without threads whenever it is called.
+//!
+//! The member of a group begins a segment with each term and behind each cut, and the group waits for
+//! it. So a member has one prepared segment more than a single node.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
-use crate::ready::Ready;
+use crate::ready::{Chores, Ready};
 use crate::relief_state::Relief;
 use crate::segment::{Segment, TEMPORARY_SUFFIX, spare_name};
 use crate::segment_header::HEADER_BYTES;
@@ -26,17 +29,15 @@ const RESERVE_SEGMENT_BYTES: u64 = 1 << 20;
 /// to. Made within milliseconds, and filled about when a segment of the usual size is ready.
 const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 
-pub(crate) struct Housekeeper {
-    shared: Arc<Shared>,
-    next_spare: u64,
-    /// Time of the next attempt to prepare a segment, after the disk was full.
-    prepare_at: Option<Instant>,
-    /// Time of the next attempt to drop old segments, after a failure.
-    retire_at: Option<Instant>,
+/// Number of prepared segments that a member keeps: one to grow into, one for the next term or cut.
+const MEMBER_SPARES: usize = 2;
+
+pub(crate) struct Housekeeper<'a> {
+    shared: &'a Shared,
+    chores: MutexGuard<'a, Chores>,
 }
 
 enum Chore {
-    Exit,
     /// Make the emergency reserve, for records that can no longer be refused.
     Reserve,
     /// Make a segment of this size.
@@ -54,55 +55,68 @@ enum Obstacle {
     Fatal(Failure),
 }
 
-impl Housekeeper {
-    pub(crate) fn new(shared: Arc<Shared>, next_spare: u64) -> Self {
-        Self { shared, next_spare, prepare_at: None, retire_at: None }
+impl<'a> Housekeeper<'a> {
+    pub(crate) fn of(shared: &'a Shared) -> Self {
+        Self { shared, chores: shared.chores.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Runs until the log is closed or fails.
     pub(crate) fn run(mut self) {
-        loop {
-            self.shared.stopwatches.housekeeping.stop();
-            self.shared.end_stall();
-            let chore = self.next_chore();
-            self.shared.stopwatches.housekeeping.start();
-            match chore {
-                Chore::Exit => return,
-                Chore::Reserve => {
-                    let made = self.prepare(RESERVE_SEGMENT_BYTES.min(self.shared.options.segment_bytes));
-                    self.deliver(made, |state, ready| state.reserve = Some(ready));
-                }
-                Chore::Prepare { bytes } => {
-                    let made = self.prepare(bytes);
-                    let usual_bytes = self.shared.options.segment_bytes;
-                    self.deliver(made, |state, ready| {
-                        state.ready.push_back(ready);
-                        // After a small first segment, one of the usual size is wanted immediately.
-                        let wanted = state.wanted_bytes.map(|wanted| wanted.max(usual_bytes));
-                        state.wanted_bytes = wanted.filter(|wanted| *wanted > bytes);
-                    });
-                }
-                Chore::Retire => match self.retire() {
-                    Ok(()) => self.end_obstacle(),
-                    Err(Obstacle::Kept(failure)) => self.begin_obstacle(failure),
-                    Err(Obstacle::Fatal(failure)) => self.shared.fail(failure),
-                },
+        while self.run_next(true) {}
+    }
+
+    /// Does what is due now. Returns the number of chores done.
+    pub(crate) fn run_due(shared: &Shared) -> usize {
+        let mut housekeeper = Housekeeper::of(shared);
+        std::iter::from_fn(|| housekeeper.run_next(false).then_some(())).count()
+    }
+
+    /// Does the next chore. Returns `false` if there is none, or if it `waits`, none to come.
+    fn run_next(&mut self, waits: bool) -> bool {
+        self.shared.stopwatches.housekeeping.stop();
+        self.shared.end_stall();
+        let Some(chore) = self.next_chore(waits) else { return false };
+        self.shared.stopwatches.housekeeping.start();
+        self.run_chore(chore);
+        true
+    }
+
+    fn run_chore(&mut self, chore: Chore) {
+        match chore {
+            Chore::Reserve => {
+                let made = self.prepare(RESERVE_SEGMENT_BYTES.min(self.shared.options.segment_bytes));
+                self.deliver(made, |state, ready| state.reserve = Some(ready));
             }
+            Chore::Prepare { bytes } => {
+                let made = self.prepare(bytes);
+                let usual_bytes = self.shared.options.segment_bytes;
+                self.deliver(made, |state, ready| {
+                    state.ready.push_back(ready);
+                    // After a small first segment, one of the usual size is wanted immediately.
+                    let wanted = state.wanted_bytes.map(|wanted| wanted.max(usual_bytes));
+                    state.wanted_bytes = wanted.filter(|wanted| *wanted > bytes);
+                });
+            }
+            Chore::Retire => match self.retire() {
+                Ok(()) => self.end_obstacle(),
+                Err(Obstacle::Kept(failure)) => self.begin_obstacle(failure),
+                Err(Obstacle::Fatal(failure)) => self.shared.fail(failure),
+            },
         }
     }
 
-    fn next_chore(&self) -> Chore {
-        let shared = &self.shared;
+    fn next_chore(&self, waits: bool) -> Option<Chore> {
+        let shared = self.shared;
         let mut state = shared.lock();
         loop {
             if state.closing || state.failure.is_some() {
-                return Chore::Exit;
+                return None;
             }
             let now = shared.options.clock.now();
             let is_time = |at: Option<Instant>| at.is_none_or(|at| at <= now);
-            if state.retention_due && is_time(self.retire_at) {
+            if state.retention_due && is_time(self.chores.retire_at) {
                 state.retention_due = false;
-                return Chore::Retire;
+                return Some(Chore::Retire);
             }
             if state.wanted_bytes.is_some_and(|bytes| state.ready.iter().any(|ready| ready.bytes >= bytes)) {
                 // A dropped segment became available for reuse.
@@ -112,10 +126,13 @@ impl Housekeeper {
                 continue;
             }
             let chore = self.preparation(&state);
-            let prepare_at = self.prepare_at.filter(|_| chore.is_some());
-            let retire_at = self.retire_at.filter(|_| state.retention_due);
+            let prepare_at = self.chores.prepare_at.filter(|_| chore.is_some());
+            let retire_at = self.chores.retire_at.filter(|_| state.retention_due);
             if let Some(chore) = chore.filter(|_| is_time(prepare_at)) {
-                return chore;
+                return Some(chore);
+            }
+            if !waits {
+                return None;
             }
             state = if let Some(at) = [prepare_at, retire_at].into_iter().flatten().min() {
                 let result = shared.wakers.housekeeping.wait_timeout(state, shared.options.clock.timeout(at));
@@ -139,15 +156,23 @@ impl Housekeeper {
         if state.reserve.is_none() && preallocates {
             return Some(Chore::Reserve);
         }
-        state.wanted_bytes.map(|bytes| Chore::Prepare { bytes: bytes.max(usual_bytes) })
+        let wanted = state.wanted_bytes.or_else(|| self.lacks_spare(state).then_some(0));
+        wanted.map(|bytes| Chore::Prepare { bytes: bytes.max(usual_bytes) })
+    }
+
+    /// Returns whether a member has too few segments prepared.
+    fn lacks_spare(&self, state: &State) -> bool {
+        let usual_bytes = self.shared.options.segment_bytes;
+        let spares = state.ready.iter().filter(|ready| ready.bytes >= usual_bytes).count();
+        self.shared.has_entries && spares < MEMBER_SPARES
     }
 
     /// Makes an empty segment file with its space allocated, so that a full disk is detected now.
     fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
-        let storage = self.shared.storage.clone();
+        let storage = &self.shared.storage;
         self.shared.check_free_space(bytes)?;
-        let name = spare_name(self.next_spare);
-        self.next_spare += 1;
+        let name = spare_name(self.chores.next_spare);
+        self.chores.next_spare += 1;
         let temporary = format!("{name}{TEMPORARY_SUFFIX}");
         let file = storage.create(&temporary)?;
         let made = self.fill(&*file, bytes).and_then(|()| storage.rename(&temporary, &name));
@@ -185,11 +210,11 @@ impl Housekeeper {
 
     /// Hands over a prepared segment, or reports why it could not be made.
     fn deliver(&mut self, made: io::Result<Ready>, hand_over: impl FnOnce(&mut State, Ready)) {
-        let shared = self.shared.clone();
+        let shared = self.shared;
         let mut state = shared.lock();
         match made {
             Ok(ready) => {
-                self.prepare_at = None;
+                self.chores.prepare_at = None;
                 if matches!(state.relief, Relief::Done { .. }) {
                     state.relief = Relief::Offered;
                 }
@@ -200,7 +225,11 @@ impl Housekeeper {
             Err(error) => {
                 let failure = Failure::new("preparing the next segment", error);
                 if is_shortage(&failure.error) {
-                    self.prepare_at = Some(self.shared.options.clock.now() + RETRY_DELAY);
+                    self.chores.prepare_at = Some(shared.options.clock.now() + RETRY_DELAY);
+                    if state.wanted_bytes.is_none() && !state.ready.is_empty() && state.reserve.is_some() {
+                        // A member lacks the segment for its next term but one: nothing waits for it.
+                        return;
+                    }
                     let (may_help, is_new) = self.shared.seek_relief(&mut state);
                     if may_help {
                         drop(state);
@@ -246,7 +275,7 @@ impl Housekeeper {
     /// Reports, unless already reported, that old segments could not be dropped, and schedules a
     /// retry.
     fn begin_obstacle(&mut self, failure: Failure) {
-        self.retire_at = Some(self.shared.options.clock.now() + RETRY_DELAY);
+        self.chores.retire_at = Some(self.shared.options.clock.now() + RETRY_DELAY);
         let mut state = self.shared.lock();
         state.retention_due = true;
         let is_new = state.retention_failure.replace(failure).is_none();
@@ -258,7 +287,7 @@ impl Housekeeper {
     }
 
     fn end_obstacle(&mut self) {
-        self.retire_at = None;
+        self.chores.retire_at = None;
         let mut state = self.shared.lock();
         let was_there = state.retention_failure.take().is_some();
         self.shared.retaining.store(false, Ordering::Release);
@@ -314,9 +343,9 @@ impl Housekeeper {
     /// Syncs the directory each time: two removals that survive a crash out of order would leave a
     /// hole.
     fn dispose(&mut self, segment: Arc<Segment>) -> Result<(), Obstacle> {
-        let storage = self.shared.storage.clone();
+        let storage = &self.shared.storage;
         let bytes = segment.file.len().map_err(|error| self.kept("measuring", &segment, error))?;
-        let spare = self.is_of_use(&segment, bytes).then(|| spare_name(self.next_spare));
+        let spare = self.is_of_use(&segment, bytes).then(|| spare_name(self.chores.next_spare));
         match &spare {
             Some(spare) => storage.rename(&segment.name, spare),
             None => storage.remove(&segment.name),
@@ -331,7 +360,7 @@ impl Housekeeper {
         assert!(is_ours, "the oldest segment was {} and is no longer", segment.name);
         drop(dropped);
         let Some(spare) = spare else { return Ok(()) };
-        self.next_spare += 1;
+        self.chores.next_spare += 1;
         let Some(segment) = Arc::into_inner(segment) else {
             // A reader has opened it meanwhile. Best effort: a leftover is handled at the next
             // open.

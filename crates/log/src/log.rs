@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 use tidemark_fault::{Fault, is_planted};
 
 use crate::append::Room;
-use crate::commit::{self, Committer};
+use crate::commit::{self, Committer, sync_entries};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
 use crate::high_water::{HighWater, HighWaterMark};
 use crate::housekeeper::Housekeeper;
-use crate::opening::{begin, find_spares, share, take_lock};
+use crate::opening::{LogKind, begin, find_spares, share, take_lock};
 use crate::recovery::{Recovery, recover};
 use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
@@ -44,7 +44,7 @@ impl Log {
     /// Damage to durable records (with file, offset and repair command), missing durable records at
     /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
-        let (log, recovery) = Self::start(storage, options, false)?;
+        let (log, recovery) = Self::start(storage, options, LogKind::Alone)?;
         let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
         log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
         let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
@@ -67,10 +67,33 @@ impl Log {
         storage: Arc<dyn Storage>,
         options: Options,
     ) -> Result<(Self, Member, Recovery), OpenError> {
+        Self::start_member(storage, options, LogKind::Member)
+    }
+
+    /// Does the same for simulations: nothing happens by itself. The caller gives it a
+    /// [`ManualClock`](crate::ManualClock), and calls [`Member::keep_house`] now and then. What would
+    /// wait for a thread does its work.
+    ///
+    /// A [`Replay`] still has a thread; a [`Tail`] has none. [`append`](Self::append) panics if the buffer
+    /// is full, which only the caller can empty.
+    pub fn open_member_without_threads(
+        storage: Arc<dyn Storage>,
+        options: Options,
+    ) -> Result<(Self, Member, Recovery), OpenError> {
+        let (log, member, recovery) = Self::start_member(storage, options, LogKind::MemberWithoutThreads)?;
+        member.keep_house();
+        Ok((log, member, recovery))
+    }
+
+    fn start_member(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        kind: LogKind,
+    ) -> Result<(Self, Member, Recovery), OpenError> {
         if options.format != Format::Binary {
             return Err(OpenError::Options("the log of a group's member has the binary format"));
         }
-        let (log, mut recovery) = Self::start(storage, options, true)?;
+        let (log, mut recovery) = Self::start(storage, options, kind)?;
         let member = Member::new(log.shared.clone(), log.committer.clone(), log.mark.clone());
         member.cut_unfinished_entry().map_err(|failure| OpenError::Storage {
             what: failure.what,
@@ -84,28 +107,30 @@ impl Log {
     fn start(
         storage: Arc<dyn Storage>,
         options: Options,
-        has_entries: bool,
+        kind: LogKind,
     ) -> Result<(Self, Recovery), OpenError> {
         let began = options.clock.now();
         options.check().map_err(OpenError::Options)?;
         let lock = take_lock(&*storage)?;
-        let mut recovered = recover(&*storage, options.verify, has_entries)?;
-        let (ready, next_spare) = find_spares(&*storage, &recovered.names, &options)?;
+        let mut recovered = recover(&*storage, options.verify, kind != LogKind::Alone)?;
+        let spares = find_spares(&*storage, &recovered.names, &options)?;
         let segment = recovered.continued(&options);
         let end_offset = recovered.end_offset;
         let marked = recovered.marked;
         let (last, next) = (recovered.recovery.last_lsn, recovered.next);
         let end_file = begin(&*storage, recovered.end_file.take(), last, next)?;
         let mark = Arc::new(HighWaterMark::new(end_file, next, last));
-        let shared = Arc::new(share(storage, options, &recovered, ready, has_entries)?);
+        let shared = Arc::new(share(storage, options, &recovered, spares, kind)?);
         *shared.table() = recovered.table;
         let committer = Committer::new(shared.clone(), segment, end_offset, marked, recovered.entry);
         let committer = Arc::new(Mutex::new(committer));
-        let housekeeper = Housekeeper::new(shared.clone(), next_spare);
-        let high_water = HighWater::new(shared.clone(), mark.clone());
         let log = Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), mark };
-        log.spawn("tidemark-log-keep", move || housekeeper.run())?;
-        log.spawn("tidemark-log-end", move || high_water.run())?;
+        if kind != LogKind::MemberWithoutThreads {
+            let shared = log.shared.clone();
+            log.spawn("tidemark-log-keep", move || Housekeeper::of(&shared).run())?;
+            let high_water = HighWater::new(log.shared.clone(), log.mark.clone());
+            log.spawn("tidemark-log-end", move || high_water.run())?;
+        }
         recovered.recovery.elapsed = log.clock().elapsed(began);
         Ok((log, recovered.recovery))
     }
@@ -206,6 +231,12 @@ impl Log {
     /// retries in the background and accepts records meanwhile.
     pub fn retention_failure(&self) -> Option<Failure> {
         self.shared.lock().retention_failure.clone()
+    }
+
+    /// Returns whether this is the log of a group's member: see [`Log::open_member`].
+    #[inline]
+    pub fn is_member(&self) -> bool {
+        self.shared.has_entries
     }
 
     /// Returns the clock that the log was opened with.
@@ -323,8 +354,53 @@ impl Log {
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), AppendError> {
         self.sync_or_request(lsn);
         let lsn = lsn.min(self.appended());
+        // A group may take back what is waited for.
+        self.wait_for(|| Ok(self.durable() >= lsn.min(self.appended())))?;
+        let durable = self.durable();
+        assert!(
+            durable >= lsn.min(self.appended()),
+            "a caller that waits for record {lsn} is released when {durable} is durable"
+        );
+        Ok(())
+    }
+
+    /// Waits until everything up to `lsn` is committed: alone, until it is durable.
+    ///
+    /// # Errors
+    /// The log fails or is closed, or the group takes the record back.
+    pub fn wait_committed(&self, lsn: Lsn) -> Result<(), AppendError> {
+        if !self.is_member() {
+            return self.wait_durable(lsn);
+        }
+        self.wait_for(|| {
+            // What was taken back lies behind the end, or in the gap before the next term.
+            if lsn > self.appended() || self.is_lost(lsn) {
+                return Err(AppendError::TakenBack { lsn });
+            }
+            Ok(self.committed() >= lsn)
+        })?;
+        let committed = self.committed();
+        assert!(
+            committed >= lsn,
+            "a caller that waits for record {lsn} is released when {committed} is committed"
+        );
+        Ok(())
+    }
+
+    /// Waits until a snapshot that covers everything up to `lsn` may count.
+    pub(crate) fn wait_until_it_may_count(&self, lsn: Lsn) -> Result<(), AppendError> {
+        self.wait_committed(lsn)?;
+        if self.durable() < lsn {
+            // Others may have committed it before this disk has it, and no snapshot may be ahead of its log.
+            sync_entries(&self.shared, &self.committer).map_err(AppendError::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until `has_come`, or the log fails or is closed.
+    fn wait_for(&self, has_come: impl Fn() -> Result<bool, AppendError>) -> Result<(), AppendError> {
         let mut state = self.shared.lock();
-        while self.durable() < lsn && !is_planted(Fault::Waiter) {
+        while !is_planted(Fault::Waiter) && !has_come()? {
             if let Some(failure) = &state.failure {
                 return Err(AppendError::Failed(failure.clone()));
             }
@@ -333,8 +409,6 @@ impl Log {
             }
             state = wait(&self.shared.wakers.advanced, state);
         }
-        let durable = self.durable();
-        assert!(durable >= lsn, "a caller that waits for record {lsn} is released when {durable} is durable");
         Ok(())
     }
 
@@ -380,7 +454,7 @@ impl Log {
     /// Allows the log to drop records before `before`, unless the retention options keep them. For
     /// callers whose snapshot covers these records.
     pub fn release(&self, before: Lsn) {
-        let before = before.min(self.durable().next());
+        let before = before.min(self.durable().min(self.committed()).next());
         let mut state = self.shared.lock();
         state.released = state.released.max(before);
         state.retention_due = true;
@@ -396,7 +470,8 @@ impl Log {
 
     /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes
     /// surplus older ones, and releases the records that the oldest kept full snapshot covers.
-    /// Blocks on the disk.
+    /// Blocks on the disk, and in a group until what the snapshot covers is committed. A snapshot of
+    /// records that the group takes back is dropped.
     ///
     /// Releases nothing until there are as many full snapshots as are to be kept: the log remains
     /// the fallback if the only one is damaged. A failed sync stops the log.
@@ -474,7 +549,7 @@ impl Log {
             // A disk that has failed cannot keep the promise of a snapshot either.
             return Err(SnapshotError::Log(AppendError::Failed(failure.clone())));
         }
-        self.wait_durable(writer.lsn()).map_err(SnapshotError::Log)?;
+        self.wait_until_it_may_count(writer.lsn()).map_err(SnapshotError::Log)?;
         writer.finish()?;
         let keep = self.shared.options.retention.keep_snapshots;
         let covered = Snapshots::new(self.shared.storage.clone()).prune(keep)?;

@@ -11,7 +11,8 @@ use crate::append::RESERVE_BYTES;
 use crate::buffer::Buffer;
 use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::OpenError;
-use crate::ready::Ready;
+use crate::housekeeper::Housekeeper;
+use crate::ready::{Chores, Ready};
 use crate::recovery::Recovered;
 use crate::relief_state::Relief;
 use crate::segment::{Segment, parse_spare_name};
@@ -20,6 +21,17 @@ use crate::snapshot::{BlockFiles, Name, covered};
 use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
 use crate::{Lsn, Options};
+
+/// Whose log it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogKind {
+    /// That of a single node.
+    Alone,
+    /// That of a group's member.
+    Member,
+    /// The same, for simulations.
+    MemberWithoutThreads,
+}
 
 pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError> {
     storage.lock().map_err(|error| match error.kind() {
@@ -83,9 +95,10 @@ pub(crate) fn share(
     storage: Arc<dyn Storage>,
     options: Options,
     recovered: &Recovered,
-    ready: VecDeque<Ready>,
-    has_entries: bool,
+    (ready, next_spare): (VecDeque<Ready>, u64),
+    kind: LogKind,
 ) -> Result<Shared, OpenError> {
+    let has_entries = kind != LogKind::Alone;
     let last = recovered.recovery.last_lsn;
     let snapshots = recovered.names.iter().filter_map(|name| Name::parse(name));
     let released = covered(snapshots, options.retention.keep_snapshots).next().min(last.next());
@@ -163,6 +176,9 @@ pub(crate) fn share(
         stalled: AtomicBool::new(false),
         sizes: Sizes::default(),
         stopwatches,
+        syncing: Mutex::default(),
+        chores: Mutex::new(Chores::new(next_spare)),
+        do_chores: (kind == LogKind::MemberWithoutThreads).then_some(Housekeeper::run_due),
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,

@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
 use crate::format::Codec;
 use crate::gap::Gaps;
-use crate::ready::Ready;
+use crate::ready::{Chores, Ready};
 use crate::relief_state::Relief;
 use crate::segment::SegmentTable;
 use crate::snapshot::BlockFiles;
@@ -75,6 +75,12 @@ pub(crate) struct Shared {
     pub(crate) stalled: AtomicBool,
     pub(crate) sizes: Sizes,
     pub(crate) stopwatches: Stopwatches,
+    /// Held during a sync of a group's entries: one at a time.
+    pub(crate) syncing: Mutex<()>,
+    pub(crate) chores: Mutex<Chores>,
+    /// In a log without threads: does the chores that are due, and returns their number. Callers that
+    /// would wait for them do them.
+    pub(crate) do_chores: Option<fn(&Shared) -> usize>,
     /// Whether [`State::retention_failure`] is set.
     pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
@@ -256,7 +262,16 @@ impl Shared {
     /// Waits for buffer space, a new segment or a failure, at most `stall_after`. Counts the
     /// waiters: frequent releases of buffer space skip the notification, a system call, when there
     /// are none.
+    ///
+    /// # Panics
+    /// The log has no threads, and there is nothing that the caller could do.
     pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if let Some(do_chores) = self.do_chores {
+            drop(state);
+            let done = do_chores(self);
+            assert!(done > 0, "a log without threads waits for space that only its caller could make");
+            return self.lock();
+        }
         state.waiting_for_space += 1;
         let waited = self.wakers.space.wait_timeout(state, self.options.stall_after);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;

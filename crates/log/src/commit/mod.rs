@@ -669,6 +669,28 @@ impl SyncTask {
     }
 }
 
+/// Makes the written entries of a group durable, one sync at a time. Returns the newest durable record.
+pub(crate) fn sync_entries(shared: &Shared, desk: &Mutex<Committer>) -> Result<Lsn, Failure> {
+    let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+    let desk = || desk.lock().unwrap_or_else(PoisonError::into_inner);
+    let task = SyncTask::of(&desk());
+    let synced = task.run(shared);
+    let mut committer = desk();
+    let noted = committer.note_synced(task, synced);
+    let durable = committer.durable;
+    drop(committer);
+    match noted {
+        Ok(()) => {
+            shared.end_stall();
+            Ok(durable)
+        }
+        Err(failure) => {
+            shared.fail(failure.clone());
+            Err(failure)
+        }
+    }
+}
+
 /// Returns how long records may stay unwritten: at most a fifth of the interval, so that their sync
 /// is on time.
 fn write_delay(durability: Durability) -> Duration {

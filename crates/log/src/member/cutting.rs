@@ -68,7 +68,7 @@ impl Member {
     fn cut_from(&self, index: u64) -> Result<(), EntryError> {
         let reader = self.reader_at(index)?;
         let end = reader.before;
-        let _no_sync = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _no_sync = self.shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut committer = self.desk();
         {
             let mut state = self.shared.lock();
@@ -91,7 +91,13 @@ impl Member {
         // The oldest segment alone may know where the log begins.
         let begins_there = oldest == Some(end.last.next()) && end.last > Lsn::ZERO;
         self.remove_behind(end.last, usize::from(begins_there))?;
-        if begins_there { self.begin_segment(&mut committer, end) } else { Ok(()) }
+        if begins_there {
+            self.begin_segment(&mut committer, end)?;
+        }
+        drop(committer);
+        // Callers may wait for what is gone.
+        self.shared.announce();
+        Ok(())
     }
 
     /// Replaces the whole log by its beginning behind a snapshot that covers everything up to the
@@ -106,7 +112,7 @@ impl Member {
     /// If the snapshot lacks what is committed, if this node accepts records of appenders, or if
     /// some are not written.
     pub fn restart_behind(&self, end: EntryEnd) -> Result<(), EntryError> {
-        let _no_sync = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _no_sync = self.shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut committer = self.desk();
         {
             let mut state = self.shared.lock();

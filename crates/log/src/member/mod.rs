@@ -21,11 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Lsn;
-use crate::commit::{Committer, SyncTask};
+use crate::commit::{Committer, sync_entries};
 use crate::entry::{EntryEnd, EntryId, EntryMark};
 use crate::error::{AppendError, Failure};
 use crate::gap::{may_be_before, next_behind};
-use crate::high_water::HighWaterMark;
+use crate::high_water::{HighWater, HighWaterMark};
+use crate::housekeeper::Housekeeper;
 use crate::shared::{Parked, Shared, State};
 
 pub use reader::EntryError;
@@ -42,8 +43,6 @@ pub struct Member {
     shared: Arc<Shared>,
     desk: Arc<Mutex<Committer>>,
     mark: Arc<HighWaterMark>,
-    /// Held during a sync: one at a time.
-    syncing: Mutex<()>,
     recent: Mutex<Recent>,
     /// A reader that stands behind the entries that it read last.
     reader: Mutex<Option<EntryReader>>,
@@ -51,14 +50,7 @@ pub struct Member {
 
 impl Member {
     pub(crate) fn new(shared: Arc<Shared>, desk: Arc<Mutex<Committer>>, mark: Arc<HighWaterMark>) -> Self {
-        Self {
-            shared,
-            desk,
-            mark,
-            syncing: Mutex::default(),
-            recent: Mutex::default(),
-            reader: Mutex::default(),
-        }
+        Self { shared, desk, mark, recent: Mutex::default(), reader: Mutex::default() }
     }
 
     /// Returns the newest entry in the log; its index is 0 if there is none.
@@ -277,23 +269,7 @@ impl Member {
     /// # Errors
     /// The storage failed, which ends the log.
     pub fn sync(&self) -> Result<Lsn, Failure> {
-        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = SyncTask::of(&self.desk());
-        let synced = task.run(&self.shared);
-        let mut committer = self.desk();
-        let noted = committer.note_synced(task, synced);
-        let durable = committer.durable;
-        drop(committer);
-        match noted {
-            Ok(()) => {
-                self.shared.end_stall();
-                Ok(durable)
-            }
-            Err(failure) => {
-                self.shared.fail(failure.clone());
-                Err(failure)
-            }
-        }
+        sync_entries(&self.shared, &self.desk)
     }
 
     /// Notes that the group has committed everything up to record `lsn`; never goes back.
@@ -306,6 +282,15 @@ impl Member {
         if self.shared.committed.fetch_max(lsn.0, Ordering::AcqRel) < lsn.0 {
             self.shared.announce();
         }
+    }
+
+    /// Does what is due of the work that the threads of other logs do: prepares segments, drops old
+    /// ones, and notes how far the log is durable. For [`Log::open_member_without_threads`].
+    ///
+    /// [`Log::open_member_without_threads`]: crate::Log::open_member_without_threads
+    pub fn keep_house(&self) {
+        Housekeeper::run_due(&self.shared);
+        HighWater::new(self.shared.clone(), self.mark.clone()).note_if_due();
     }
 
     /// Asserts that no record of an appender is under way.
