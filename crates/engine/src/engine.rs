@@ -4,6 +4,7 @@
 //! `running`, `logging` and `serving`. `apply`, `loader` and `snapshot` read and write the
 //! persistent state.
 
+use crate::applied::Applied;
 use crate::context::{Keys, Locked};
 use crate::error::CommandError;
 use crate::event::EventDesk;
@@ -30,9 +31,7 @@ pub struct Engine {
     ahead_of_log: AtomicBool,
     /// Until this time, reads do not remove expired keys. Milliseconds since 1970.
     removals_held_until_ms: AtomicU64,
-    /// LSN of the last record that was applied or that the loaded snapshot covers: see
-    /// [`Engine::apply`].
-    applied: AtomicU64,
+    applied: Applied,
     registry: Registry,
     /// Subscriptions to keyspace events.
     events: EventDesk,
@@ -44,7 +43,10 @@ pub struct Engine {
 
 impl Engine {
     /// An engine over an empty keyspace. `seed` decides what commands such as `SPOP` choose.
+    ///
+    /// Over the log of a group's member it follows the log: see [`Engine::lead`].
     pub fn new(log: Arc<Log>, shards: usize, seed: u64) -> Self {
+        let is_in_group = log.is_member();
         Self {
             keyspace: Keyspace::new(shards),
             log,
@@ -53,7 +55,7 @@ impl Engine {
             active_expiry: AtomicBool::new(true),
             ahead_of_log: AtomicBool::new(false),
             removals_held_until_ms: AtomicU64::new(0),
-            applied: AtomicU64::new(0),
+            applied: Applied::new(is_in_group),
             registry: Registry::default(),
             events: EventDesk::default(),
             tracking: Tracking::default(),
@@ -86,7 +88,8 @@ impl Engine {
         &self.events
     }
 
-    pub(crate) fn applied(&self) -> &AtomicU64 {
+    #[inline]
+    pub(crate) fn applied_state(&self) -> &Applied {
         &self.applied
     }
 
@@ -167,12 +170,12 @@ impl Engine {
     #[inline]
     pub fn check_writable(&self) -> Result<(), CommandError> {
         self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        if self.is_ahead_of_log() {
-            return Err(CommandError::LogFailed(
-                "an earlier change could not be logged; restart the server".into(),
-            ));
-        }
-        Ok(())
+        if self.is_ahead_of_log() { Err(Self::ahead_of_log()) } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(crate) fn ahead_of_log() -> CommandError {
+        CommandError::LogFailed("an earlier change could not be logged; restart the server".into())
     }
 
     #[inline]

@@ -31,16 +31,17 @@
 //! command: row ─► handlers ─► rows ─► table
 //! persist::{added_points, change}, watch::reading, watch::replay::scope
 //! Engine, the struct
-//! execute::{admission, locking, running, logging}
+//! execute::{admission, leading, locking, running, logging}
 //! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
 //! watch::registry ─► execute::serving ─► execute::{execution, run_together, transaction}
-//! persist::{apply, loader, snapshot, digest} ─► persist::taking, watch::replay, observe
+//! persist::{apply, loader, snapshot, digest} ─► persist::{following, taking}, watch::replay, observe
 //! ```
 //!
 //! Each `impl Engine` block is in the file of its task; the struct does not depend on its users.
 //!
 //! The crate uses no sockets and reads no clock: the time of a command is an argument.
 
+mod applied;
 pub mod blocking;
 pub mod command;
 pub mod context;
@@ -75,6 +76,7 @@ pub use observe::pool_figures::PoolFigures;
 pub use persist::added_points::{AddedPoints, EqualCommand};
 pub use persist::apply_error::{ApplyError, Malformed, MalformedPart};
 pub use persist::blocks::BlockWriteError;
+pub use persist::following::{FollowError, Follower};
 pub use persist::loader::Loader;
 pub use persist::snapshot::{Incomplete, Snapshot};
 pub use persist::taking::{TakeError, TakenSnapshot};

@@ -44,11 +44,15 @@ pub enum Fault {
     RecoveredEnd,
     /// A pool's frame lacks the hash of the frame before it.
     FrameChain,
+    /// A follower applies a transaction without holding all of its locks throughout.
+    HalfTransaction,
+    /// A follower's snapshot is cut at the end of the log, ahead of what is applied.
+    SnapshotAhead,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Cut,
         Self::Seal,
         Self::Offset,
@@ -61,6 +65,8 @@ impl Fault {
         Self::Waiter,
         Self::RecoveredEnd,
         Self::FrameChain,
+        Self::HalfTransaction,
+        Self::SnapshotAhead,
     ];
 
     /// Returns the name that plants the fault with [`VARIABLE`].
@@ -78,6 +84,8 @@ impl Fault {
             Self::Waiter => "waiter",
             Self::RecoveredEnd => "recovered-end",
             Self::FrameChain => "frame-chain",
+            Self::HalfTransaction => "half-transaction",
+            Self::SnapshotAhead => "snapshot-ahead",
         }
     }
 }

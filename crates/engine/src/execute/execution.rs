@@ -45,6 +45,9 @@ impl Engine {
             }
         }
         let mut keys = self.lock_for(call);
+        if self.is_in_group() {
+            keys = self.without_due(call, keys);
+        }
         if let Err(error) = self.admit_under_locks(call.command) {
             match self.tolerate(call.command, call.args, error) {
                 Ok(tolerated) => refusal = tolerated,
@@ -67,8 +70,7 @@ impl Engine {
         if let Some(lsn) = lsn {
             keys.note_logged(lsn);
         }
-        let revealed =
-            if keys.effects.reveals_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
+        let revealed = if keys.effects.reveals_logged { lsn.or_else(|| Some(self.applied())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;
         let block = if keys.concern_others() || terms.reader.is_some() {
@@ -80,6 +82,21 @@ impl Engine {
             return Executed { lsn: revealed.or(Some(awaited)), durable: true, block };
         }
         Executed { lsn: revealed, durable, block }
+    }
+
+    /// Prepares a command's keys in a group: see [`Engine::is_in_group`].
+    #[cold]
+    fn without_due<'e>(&'e self, call: &Call<'_>, mut keys: Keys<'e>) -> Keys<'e> {
+        let Call { command, db, args, now_us } = *call;
+        if command.is(flags::READONLY) && command.keys.concerns_all(args) {
+            drop(keys);
+            self.expire_before_all(now_us);
+            keys = self.lock_for(call);
+        }
+        let named = || command.keys.keys(args).map(|key| (db, key));
+        let mut keys = self.expire_first(keys, named, || self.lock_for(call));
+        keys.see_expired(!command.is(flags::WRITE));
+        keys
     }
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
@@ -137,7 +154,7 @@ impl Engine {
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
         if command.keys.concerns_all(args) {
-            return self.log().appended();
+            return self.applied();
         }
         let mut open: Vec<Box<[u8]>> = command.keys.keys(args).map(Box::from).collect();
         let (mut newest, mut followed) = (None, HashSet::new());
@@ -152,7 +169,7 @@ impl Engine {
             });
             followed.insert(key);
         }
-        newest.unwrap_or_else(|| self.log().appended())
+        newest.unwrap_or_else(|| self.applied())
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod admission;
 pub(crate) mod call;
 pub(crate) mod effort;
 pub(crate) mod execution;
+pub(crate) mod leading;
 pub(crate) mod locking;
 pub(crate) mod logging;
 pub(crate) mod moment;

@@ -29,8 +29,11 @@ impl Engine {
         // Each names one key.
         let keys = || calls.iter().map(|call| call.args[1]);
         let brings = |locked: &Locked<'_>| calls.iter().any(|call| self.may_bring_selected(locked, call));
-        let locked = self.lock_reachable(self.lock_keys(keys()), Access::Write, keys, brings);
-        let mut keys = self.keys(locked, db, now_us);
+        let lock = || {
+            let locked = self.lock_reachable(self.lock_keys(keys()), Access::Write, keys, brings);
+            self.keys(locked, db, now_us)
+        };
+        let mut keys = self.expire_first(lock(), || keys().map(|key| (db, key)), lock);
         self.check_writable().ok()?;
         keys.collect_points();
         let mark = reply.len();

@@ -134,6 +134,7 @@ impl Engine {
         let key_alone = || std::iter::once(&**key);
         let locked = self.lock_reachable(self.lock_one(key), Access::Read, key_alone, |_| false);
         let mut keys = self.keys(locked, waiter.db, now_us);
+        keys.see_expired(self.is_in_group());
         let serve = command::by_id(waiter.command).and_then(|row| row.serve);
         let serve = serve.expect("a command that lets clients wait says how they are served");
         let mark = reply.len();

@@ -88,7 +88,15 @@ impl Engine {
             reply.error(&error);
             return Executed::default();
         }
-        let mut keys = self.lock_for_transaction(calls, watch, now_us);
+        let lock = || self.lock_for_transaction(calls, watch, now_us);
+        let met = || {
+            let named =
+                calls.iter().flat_map(|call| call.command.keys.keys(call.args).map(|key| (call.db, key)));
+            named.chain(watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(db, key)| (*db, &**key))))
+        };
+        let mut keys = self.expire_first(lock(), met, lock);
+        let is_in_group = self.is_in_group();
+        keys.see_expired(is_in_group);
         keys.forbid_waiting();
         keys.set_terms(terms.durable, None);
         if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
@@ -118,6 +126,7 @@ impl Engine {
         let mut expired = Vec::new();
         for call in calls {
             keys.select(call.db);
+            keys.see_expired(is_in_group && !call.command.is(flags::WRITE));
             self.run(call, &mut keys, reply);
             let mut effects = std::mem::take(&mut keys.effects);
             encode_effects(call, &effects, &mut payloads);
@@ -165,14 +174,15 @@ impl Engine {
         self.serve(keys, ready);
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
-        // The end of the log is behind every lease.
-        let revealed = if reveals_logged { Some(self.log().appended()) } else { awaited };
+        // What memory has includes every lease.
+        let revealed = if reveals_logged { Some(self.applied()) } else { awaited };
         Executed { lsn: lsn.or(revealed), durable: durable || awaited.is_some(), block: None }
     }
 
     /// Watches a key for a transaction.
     pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
         if watched.keys.insert((db, key.into())) {
+            self.expire_key(db, key, now_us);
             let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
             shard.watch(db, key, &watched.watch, now_us / 1000);
         }
@@ -214,7 +224,13 @@ impl Engine {
         Ok(())
     }
 
-    fn lock_for_transaction(&self, calls: &[Call<'_>], watch: Option<&WatchedKeys>, now_us: u64) -> Keys<'_> {
+    /// Locks what commands that run together may touch, and the keys in `watch`.
+    pub(crate) fn lock_for_transaction(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+    ) -> Keys<'_> {
         let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
             Locked::All(self.keyspace().lock_all())
         } else {

@@ -48,7 +48,7 @@ impl Engine {
     /// When to call [`Engine::commit_due`] next, in milliseconds since 1970; never later than the
     /// first counter is due.
     pub fn next_commit(&self) -> Option<u64> {
-        self.keyspace().committing().next_due().get()
+        self.keyspace().committing().next_due().get().filter(|_| !self.is_following())
     }
 
     /// Commits due counters, at most `budget` of them. Returns when the next is due, in

@@ -23,13 +23,64 @@ impl Engine {
 
     /// When active expiry has to call [`Engine::expire_due`] next, in milliseconds since 1970.
     pub fn next_expiry(&self) -> Option<u64> {
-        self.next_deadline().filter(|_| self.expires_actively())
+        self.next_deadline().filter(|_| self.expires_actively() && !self.is_following())
     }
 
     /// Whether the log has space for a record on behalf of no client, such as that of an expired
     /// key that a read has met: such a record does not wait for space.
     pub(super) fn may_log_unasked(&self) -> bool {
         self.log().has_room() && self.check_writable().is_ok()
+    }
+
+    /// In a group, removes and logs the keys that commands are about to meet and whose time has come.
+    /// Otherwise, the time of a node that leads later could bring them back. Returns the keys locked
+    /// again by `lock`, if it had to release them.
+    ///
+    /// A key that cannot be removed, because the log takes no records or removals are held, stays: such a
+    /// read sees it.
+    #[inline]
+    pub(crate) fn expire_first<'e, 'a, I: Iterator<Item = (u8, &'a [u8])>>(
+        &'e self,
+        keys: Keys<'e>,
+        named: impl Fn() -> I,
+        lock: impl Fn() -> Keys<'e>,
+    ) -> Keys<'e> {
+        if self.is_in_group() && named().any(|(db, key)| keys.is_due(db, key)) {
+            self.expire_named(keys, &mut named(), &lock)
+        } else {
+            keys
+        }
+    }
+
+    #[cold]
+    fn expire_named<'e, 'a>(
+        &'e self,
+        keys: Keys<'e>,
+        named: &mut dyn Iterator<Item = (u8, &'a [u8])>,
+        lock: &dyn Fn() -> Keys<'e>,
+    ) -> Keys<'e> {
+        let now_us = keys.now_us();
+        drop(keys);
+        for (db, key) in named {
+            self.expire_key(db, key, now_us);
+        }
+        lock()
+    }
+
+    /// In a group, removes and logs a key whose time has come. The caller holds no locks.
+    pub(crate) fn expire_key(&self, db: u8, key: &[u8], now_us: u64) {
+        if self.is_in_group() && !self.holds_removals(now_us) && self.may_log_unasked() {
+            remove_read(self, db, key, now_us);
+        }
+    }
+
+    /// Does the same for a command that meets every key, as far as one slice of active expiry goes.
+    #[cold]
+    pub(crate) fn expire_before_all(&self, now_us: u64) {
+        let is_due = self.next_deadline().is_some_and(|at_ms| at_ms <= now_us / 1000);
+        if is_due && self.is_in_group() && !self.holds_removals(now_us) {
+            self.expire_due(now_us, EXPIRED_BEFORE_ALL);
+        }
     }
 
     /// Removes and logs expired keys that a command has met, as active expiry would, and
@@ -76,6 +127,9 @@ impl Engine {
         lsn
     }
 }
+
+/// Most keys that are removed before a command that meets every key.
+const EXPIRED_BEFORE_ALL: usize = 1000;
 
 /// Keys, due at their deadline.
 const DEADLINES: KeyWork = KeyWork {

@@ -62,6 +62,10 @@ impl Engine {
         now_us: u64,
         budget: usize,
     ) -> Option<u64> {
+        if self.is_following() {
+            // The node that leads does it, and this one applies the record.
+            return None;
+        }
         let now_ms = now_us / 1000;
         next.forget();
         let mut left = budget;

@@ -3,9 +3,12 @@
 
 use tidemark_fault::{Fault, is_planted};
 
+use crate::command;
+use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::Call;
+use crate::execute::locking::Access;
 use crate::execute::moment::Moment;
 use crate::execute::noted::Noted;
 use crate::persist::added_points::AddedPoints;
@@ -14,8 +17,7 @@ use crate::persist::change::{Change, Changes, points_of};
 use crate::persist::record::{Cursor, kind};
 use crate::watch::Scope;
 use crate::wire::reply::Reply;
-use std::sync::atomic::Ordering;
-use tidemark_log::{Lsn, Record};
+use tidemark_log::Record;
 
 impl Engine {
     /// Applies one record of the log, at recovery and on a replica. The same records in the same
@@ -23,33 +25,15 @@ impl Engine {
     ///
     /// # Panics
     /// The record is not the next one after the last that was applied, except for positions in gaps
-    /// of the log.
+    /// of the log. After an error the state is that of no record, and must be dropped.
     pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
         if is_planted(Fault::AppliedLsn) && record.lsn.0.is_multiple_of(10) {
             return Ok(());
         }
-        self.advance_applied(record.lsn);
-        apply(self, record, None, scratch)
-    }
-
-    /// Declares that the state is that of record `lsn`, because a snapshot was loaded or because
-    /// records up to there are skipped. The next record to apply is the one after it.
-    ///
-    /// # Panics
-    /// A record after `lsn` has been applied already.
-    pub fn continue_behind(&self, lsn: Lsn) {
-        let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
-        assert!(before <= lsn, "record {before} is applied: the state cannot be that behind record {lsn}");
-    }
-
-    /// Records that a record, which must be the next one, is applied. Only one thread applies
-    /// records, so memory order does not matter.
-    fn advance_applied(&self, lsn: Lsn) {
-        let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
-        assert!(
-            lsn == before.next() || (lsn > before && self.log().records_between(before, lsn.previous()) == 0),
-            "record {lsn} is applied behind record {before}, and is not the next one"
-        );
+        let _alone = self.begin_record(record.lsn);
+        apply(self, record, None, scratch)?;
+        self.end_record(record.lsn);
+        Ok(())
     }
 }
 
@@ -71,19 +55,37 @@ pub(crate) fn apply(
 }
 
 /// Applies a record of points; unlike [`Changes`], this copies none of them.
+///
+/// Readers of memory that follows see all of them or none. At a start there are no readers, and each
+/// series is locked alone, which is faster.
 fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> Result<(), ApplyError> {
     let (db, mut runs) = points_of(record)?;
-    let mut noted = Vec::new();
-    let mut applied = Ok(());
+    let all = || engine.keys(Locked::All(engine.keyspace().lock_all()), db, record.time_us);
+    let (mut held, mut noted, mut applied) = (None, Vec::new(), Ok(()));
+    let holds_all = engine.is_following() && runs.has_several()?;
     while applied.is_ok()
         && let Some(run) = runs.next_run()?
     {
-        if scope.is_none_or(|scope| scope.contains(run.key)) {
-            applied = engine.replay_points(db, record.time_us, run, &mut noted).map_err(refused);
+        if scope.is_some_and(|scope| !scope.contains(run.key)) {
+            continue;
         }
+        // Before others are locked.
+        held = held.filter(|_| holds_all);
+        let keys = held.get_or_insert_with(|| {
+            let mut keys =
+                if holds_all { all() } else { lock_changed(engine, db, &[run.key], record.time_us) };
+            keys.begin_replay();
+            keys
+        });
+        applied = keys.with_named(run.key, |keys| command::replay_points(keys, run)).map_err(refused);
+        noted.append(&mut keys.effects.take_noted());
     }
-    if !noted.is_empty() {
-        engine.emit_replayed(noted, Moment::of(record.lsn, record.time_us));
+    if let Some(mut keys) = held {
+        if !(noted.is_empty() || holds_all) {
+            drop(keys);
+            keys = all();
+        }
+        finish(engine, keys, noted, record);
     }
     applied
 }
@@ -96,35 +98,92 @@ fn apply_changes(
     engine: &Engine,
     record: &Record<'_>,
     scope: Option<&Scope>,
-    mut changes: Changes<'_>,
+    changes: Changes<'_>,
     scratch: &mut Reply,
 ) -> Result<(), ApplyError> {
-    let mut noted = Vec::new();
-    let applied =
-        changes.try_for_each(|change| apply_change(engine, record, scope, change?, scratch, &mut noted));
-    if !noted.is_empty() {
-        // After all changes are applied: a transaction's changes are one.
-        engine.emit_replayed(noted, Moment::of(record.lsn, record.time_us));
-    }
+    let mut changes = changes.filter_map(|change| match change {
+        Ok(mut change) => is_within(scope, &mut change).then_some(Ok(change)),
+        Err(error) => Some(Err(error)),
+    });
+    let Some(first) = changes.next().transpose()? else { return Ok(()) };
+    let together;
+    let changes = if let Some(second) = changes.next().transpose()? {
+        together = [Ok(first), Ok(second)].into_iter().chain(changes).collect::<Result<Vec<_>, _>>()?;
+        &together[..]
+    } else {
+        std::slice::from_ref(&first)
+    };
+    let (keys, noted, applied) = run_changes(engine, record, changes, scratch);
+    // After all changes are applied, and under their locks: a transaction's changes are one.
+    finish(engine, keys, noted, record);
     applied
 }
 
+/// Applies a change alone, to an engine without watched reads.
 pub(crate) fn apply_change(
     engine: &Engine,
     record: &Record<'_>,
-    scope: Option<&Scope>,
-    change: Change<'_>,
+    scope: &Scope,
+    mut change: Change<'_>,
     scratch: &mut Reply,
-    noted: &mut Vec<Noted>,
 ) -> Result<(), ApplyError> {
+    if is_within(Some(scope), &mut change) {
+        run_changes(engine, record, std::slice::from_ref(&change), scratch).2
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns whether a change concerns keys of the scope. Removes the others from a command that treats
+/// all of its keys alike.
+fn is_within(scope: Option<&Scope>, change: &mut Change<'_>) -> bool {
+    let Some(scope) = scope else { return true };
     match change {
-        Change::Command { command, db, mut args } => {
-            if scope.is_some_and(|scope| !scope.narrow(command, &mut args)) {
-                return Ok(());
-            }
-            let call = Call { command, args: &args, db, now_us: record.time_us };
+        Change::Command { command, args, .. } => scope.narrow(command, args),
+        // A subscriber's position changes no key.
+        Change::Acknowledged { .. } => false,
+        Change::Points(points) => scope.contains(points.key()),
+        Change::Expired { .. } => true,
+    }
+}
+
+/// Runs the changes of a record under the locks that all of them need together, so that a reader sees
+/// all of them or none. Returns the keys, which are still locked, and the subscribers concerned.
+fn run_changes<'e>(
+    engine: &'e Engine,
+    record: &Record<'_>,
+    changes: &[Change<'_>],
+    scratch: &mut Reply,
+) -> (Keys<'e>, Vec<Noted>, Result<(), ApplyError>) {
+    let mut keys = lock_changes(engine, changes, record.time_us);
+    keys.begin_replay();
+    let mut noted = Vec::new();
+    let applied = changes.iter().try_for_each(|change| {
+        if is_planted(Fault::HalfTransaction) {
+            keys = engine.keys(engine.lock_shards([]), 0, record.time_us);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            keys = lock_changes(engine, changes, record.time_us);
+            keys.begin_replay();
+        }
+        let applied = run_change(engine, record, change, &mut keys, scratch);
+        noted.append(&mut std::mem::take(&mut keys.effects).take_noted());
+        applied
+    });
+    (keys, noted, applied)
+}
+
+fn run_change(
+    engine: &Engine,
+    record: &Record<'_>,
+    change: &Change<'_>,
+    keys: &mut Keys<'_>,
+    scratch: &mut Reply,
+) -> Result<(), ApplyError> {
+    keys.select(change.db());
+    match change {
+        Change::Command { command, db, args } => {
             scratch.truncate(0);
-            engine.replay(&call, scratch, noted);
+            engine.run(&Call { command, args, db: *db, now_us: record.time_us }, keys, scratch);
             match scratch.bytes().first() {
                 Some(b'-') => Err(ApplyError::Refused {
                     name: command.name,
@@ -133,21 +192,47 @@ pub(crate) fn apply_change(
                 _ => Ok(()),
             }
         }
-        // A subscriber's position changes no key.
-        Change::Acknowledged { .. } if scope.is_some() => Ok(()),
-        Change::Acknowledged { args } => engine.apply_acknowledgement(&args),
-        Change::Points(points) => {
-            if scope.is_some_and(|scope| !scope.contains(points.key())) {
-                return Ok(());
-            }
-            engine.replay_points(points.db(), record.time_us, points.run(), noted).map_err(refused)
-        }
-        Change::Expired { db, keys } => {
-            for key in keys {
-                engine.replay_expiry(db, key, record.time_us, noted);
-            }
+        Change::Acknowledged { args } => engine.apply_acknowledgement(args),
+        Change::Points(points) => command::replay_points(keys, points.run()).map_err(refused),
+        Change::Expired { keys: expired, .. } => {
+            expired.iter().for_each(|key| keys.remove_expired(key));
             Ok(())
         }
+    }
+}
+
+/// Locks what the changes of a record may touch, or a watched read of theirs may read.
+fn lock_changes<'e>(engine: &'e Engine, changes: &[Change<'_>], now_us: u64) -> Keys<'e> {
+    match changes {
+        [Change::Command { command, db, args }] => engine.lock_for(&Call { command, args, db: *db, now_us }),
+        [Change::Expired { db, keys }] => lock_changed(engine, *db, keys, now_us),
+        [Change::Points(points)] => lock_changed(engine, points.db(), &[points.key()], now_us),
+        several => {
+            let calls = several.iter().filter_map(|change| match change {
+                Change::Command { command, db, args } => Some(Call { command, args, db: *db, now_us }),
+                // A position changes no key, and the others are alone in their record.
+                Change::Acknowledged { .. } | Change::Expired { .. } | Change::Points(_) => None,
+            });
+            engine.lock_for_transaction(&calls.collect::<Vec<_>>(), None, now_us)
+        }
+    }
+}
+
+/// Locks keys that change, and what is read together with them.
+fn lock_changed<'e>(engine: &'e Engine, db: u8, keys: &[&[u8]], now_us: u64) -> Keys<'e> {
+    let keys = || keys.iter().copied();
+    let locked = engine.lock_reachable(engine.lock_keys(keys()), Access::Write, keys, |_| false);
+    engine.keys(locked, db, now_us)
+}
+
+/// Notifies the subscribers that a record concerns, and releases its locks.
+fn finish(engine: &Engine, mut keys: Keys<'_>, noted: Vec<Noted>, record: &Record<'_>) {
+    if engine.is_following() {
+        // Nothing that was cut or changed before may be of a later record.
+        keys.note_logged(record.lsn);
+    }
+    if !noted.is_empty() {
+        engine.emit(&mut keys, noted, Some(Moment::of(record.lsn, record.time_us)));
     }
 }
 

@@ -8,6 +8,7 @@ pub mod change;
 #[cfg(test)]
 pub(crate) mod damage;
 pub(crate) mod digest;
+pub(crate) mod following;
 pub(crate) mod loader;
 pub(crate) mod points;
 pub mod record;

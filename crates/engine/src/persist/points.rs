@@ -365,6 +365,12 @@ impl<'a> PointsDecoder<'a> {
         self.cursor.is_empty()
     }
 
+    /// Whether there is more than one run.
+    pub(crate) fn has_several(&self) -> Result<bool, ApplyError> {
+        let mut ahead = self.clone();
+        Ok(ahead.next_run()?.is_some() && !ahead.is_empty())
+    }
+
     /// Reads the next run; `None` behind the last.
     pub(crate) fn next_run(&mut self) -> Result<Option<PointsRun<'_>>, ApplyError> {
         if self.cursor.is_empty() {

@@ -15,6 +15,7 @@ use crate::keyspace::{Cut, Database, Detached};
 use crate::persist::blocks::{BlockPlacement, Blocks};
 use crate::value::Pieces;
 use crate::watch::{self, Named};
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::Lsn;
 
 /// Small entries per lock: some tens of microseconds, unless an entry is a long string.
@@ -73,6 +74,7 @@ impl<'e> Snapshot<'e> {
     /// Makes the cut. The caller ensures that only one snapshot runs.
     pub(crate) fn begin(engine: &'e Engine, blocks: Blocks) -> Self {
         let cut = Cut { blocks, ..Cut::default() };
+        let between_records = engine.between_records();
         let mut shards = engine.keyspace().lock_all();
         for shard in &mut shards {
             for (number, database) in shard.databases_mut().iter_mut().enumerate() {
@@ -80,14 +82,15 @@ impl<'e> Snapshot<'e> {
             }
         }
         // Every change is appended under its shards' locks: with all locks held, the end of the log
-        // is the state's LSN. Names have a lock of their own.
+        // is the state's LSN. Names have a lock of their own. Memory that follows is behind that end.
         let mut locked = engine.registry().names.lock();
-        let lsn = engine.log().appended();
+        let lsn = if is_planted(Fault::SnapshotAhead) { engine.log().appended() } else { engine.applied() };
         shards.iter_mut().for_each(|shard| shard.note_cut(lsn));
         locked.note_cut(lsn);
         let names = locked.iter().map(|(name, named)| (name.clone(), named.clone())).collect();
         drop(locked);
         engine.begin_saving_queries(lsn);
+        drop((shards, between_records));
         Self {
             engine,
             lsn,

@@ -107,7 +107,7 @@ impl Engine {
         if !self.affords(&mut keys, query, past.cost_ns()) {
             return Ok(Waking::TooCostly);
         }
-        let head = self.log().appended();
+        let head = self.applied();
         if !follow(past, head)? {
             return Ok(Waking::NotYet);
         }

@@ -49,16 +49,6 @@ impl Engine {
         });
     }
 
-    /// Does the same as [`Engine::emit`] during replay: no locks are held, and no other thread
-    /// changes state.
-    #[cold]
-    pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
-        self.each_query(noted, Some(moment), |query, change, is_heard, spending| {
-            let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read(), moment.time_us);
-            self.emit_within(&mut keys, query, change, moment, is_heard, spending);
-        });
-    }
-
     /// Emits for a query whose time moves to `as_of_us`. The caller has locked everything that it reads.
     pub(super) fn emit_at(&self, keys: &mut Keys<'_>, query: &SharedQuery, as_of_us: u64, moment: Moment) {
         let mut spending = Spending::begin(&self.registry().budget);

@@ -34,12 +34,15 @@ const RETRY_MS: u64 = 1000;
 impl Engine {
     /// When to call [`Engine::tick_due`] next, in milliseconds since 1970.
     pub fn next_tick(&self) -> Option<u64> {
-        self.registry().ticks.next()
+        self.registry().ticks.next().filter(|_| !self.is_following())
     }
 
     /// Moves on the time of the watched reads that depend on it, have a listener, and whose step is over,
     /// at most `budget` of them. Returns when the next step is over, in milliseconds since 1970.
     pub fn tick_due(&self, now_us: u64, budget: usize) -> Option<u64> {
+        if self.is_following() {
+            return None;
+        }
         let ticks = &self.registry().ticks;
         for _ in 0..budget {
             let Some(id) = ticks.take(now_us / 1000) else { break };

@@ -14,6 +14,7 @@ mod crash;
 mod dormancy;
 mod due_work;
 mod events;
+mod following;
 mod hashes;
 mod keyspace;
 mod leases;

@@ -38,20 +38,21 @@ struct Seen {
     disturbed: BTreeSet<u16>,
 }
 
-struct Sequence {
-    engine: Arc<Engine>,
+/// Random commands of clients, on an engine.
+pub(crate) struct Sequence {
+    pub(crate) engine: Arc<Engine>,
     generator: Generator,
-    dice: Random,
-    now_us: u64,
+    pub(crate) dice: Random,
+    pub(crate) now_us: u64,
     db: u8,
     walking: bool,
     seen: Seen,
 }
 
 impl Sequence {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn on(engine: Arc<Engine>, seed: u64) -> Self {
         Self {
-            engine: Arc::new(support::engine()),
+            engine,
             generator: Generator::new(seed, Times::Near, START_US / 1000),
             dice: Random::new(!seed),
             now_us: START_US,
@@ -63,7 +64,7 @@ impl Sequence {
 
     /// Advances the clock, changes the database, expires keys, and runs a command alone or several
     /// in a transaction.
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.now_us += self.dice.below(50_000);
         self.generator.now_ms = self.now_us / 1000;
         if self.dice.once_in(20) {
@@ -109,7 +110,7 @@ impl Sequence {
     }
 
     /// Fills the selected database with keys that no other command names.
-    fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         let mut line: Line = vec![b"mset".to_vec()];
         for number in 0..FILLERS {
             line.push(format!("filler:{number}").into());
@@ -236,7 +237,7 @@ impl Sequence {
 /// Runs a sequence. Compares the state with that from the log, and with that from a snapshot and
 /// the log after it.
 fn check(seed: u64) -> Seen {
-    let mut sequence = Sequence::new(seed);
+    let mut sequence = Sequence::on(Arc::new(support::engine()), seed);
     (0..COMMANDS / 2).for_each(|_| sequence.step());
 
     let (lsn, from_snapshot) = sequence.snapshot();

@@ -2,6 +2,7 @@
 
 pub(crate) mod commands;
 pub(crate) mod crashes;
+pub(crate) mod members;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

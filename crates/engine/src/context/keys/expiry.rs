@@ -16,6 +16,19 @@ impl Keys<'_> {
         entry.deadline().is_some_and(|at| at <= self.expired_until_ms)
     }
 
+    /// Sets whether the commands see keys whose time has come, and which no record has removed yet.
+    pub(crate) fn see_expired(&mut self, sees: bool) {
+        self.expired_until_ms = if sees { 0 } else { self.now_ms() };
+    }
+
+    /// Whether a key of a database is present and its time has come. Its shard is locked.
+    pub(crate) fn is_due(&self, db: u8, key: &[u8]) -> bool {
+        let (database, now_ms) = (self.shard(key).database(usize::from(db)), self.now_ms());
+        let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        // Usually nothing in this database is due, which saves the lookup.
+        is_due(database.next_deadline()) && is_due(database.get(hash(key), key).and_then(Entry::deadline))
+    }
+
     pub(super) fn note_deadline(&mut self, at: u64) {
         let earliest = self.effects.earliest_deadline.map_or(at, |earliest| earliest.min(at));
         self.effects.earliest_deadline = Some(earliest);

@@ -34,6 +34,8 @@ use tidemark_log::Lsn;
 /// Reads treat an expired key as absent and change nothing; it is removed after them, under
 /// sufficient locks (`has_met_expired`). Writes remove an expired key first. In the log, either the
 /// command itself has that effect, because its replay uses the same time, or an expiry record does.
+/// In a group, keys are removed before reads, which then see every key that is there
+/// ([`Engine::expire_first`](crate::Engine)).
 pub struct Keys<'k> {
     keyspace: &'k Keyspace,
     locked: Locked<'k>,
@@ -280,9 +282,11 @@ impl<'k> Keys<'k> {
         self.releases_early
     }
 
-    /// Marks the command as a replay from the log.
+    /// Marks the commands as a replay from the log. Subscribers to events were notified when the
+    /// commands first ran.
     pub(crate) fn begin_replay(&mut self) {
         self.is_replayed = true;
+        self.events = Events::default();
     }
 
     /// Whether the command is a replay from the log.

@@ -165,13 +165,12 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
     ))
 }
 
-/// Returns what an acknowledgement would do now.
+/// Returns what an acknowledgement would do now, with memory at record `head`.
 pub(in crate::watch) fn look(
     names: &BTreeMap<Box<[u8]>, Named>,
     acknowledgement: Acknowledgement<'_>,
-    log: &Log,
+    (log, head): (&Log, Lsn),
 ) -> Acknowledged {
-    let head = log.appended();
     match names.get(acknowledgement.name) {
         None => Acknowledged::Unknown,
         Some(named) if named.is_done(acknowledgement.lsn) => Acknowledged::Before(named.position),

@@ -102,7 +102,7 @@ impl Engine {
         let mut room = Room::NONE;
         self.make_room(done.name.len() + RECORD_BYTES, &mut room)?;
         let mut names = self.registry().names.lock();
-        let looked = look(&names, done, self.log());
+        let looked = look(&names, done, (self.log(), self.applied()));
         if !matches!(looked, Acknowledged::Moved(_)) {
             return Ok(looked);
         }
@@ -210,7 +210,7 @@ impl<'e, 'a> Acknowledging<'e, 'a> {
         }
         let names = engine.registry().names.lock();
         for one in done {
-            let text = match look(&names, *one, engine.log()) {
+            let text = match look(&names, *one, (engine.log(), engine.applied())) {
                 Acknowledged::Moved(_) => continue,
                 Acknowledged::Before(_) => return Err(NotAcknowledged::Before),
                 Acknowledged::Beyond(head) => format!("INVALID_SEQUENCE the log ends at LSN {head}"),

@@ -129,6 +129,7 @@ impl Engine {
             self.make_room(read.bytes(), &mut room)?;
         }
         let reach = read.reach(self.keyspace());
+        let _between_records = self.between_records();
         let mut keys = self.keys_to_expire(&reach, &read, now_us);
         let expired = self.expire_read(&mut keys, &read);
         let mut queries = self.registry().lock();
@@ -168,8 +169,9 @@ impl Engine {
         let Some(query) = self.query(id) else { return Resumed::Unknown };
         // With everything that the query reads locked, every record up to the head that concerns it
         // has been emitted.
+        let _between_records = self.between_records();
         let keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
-        let head = self.log().appended();
+        let head = self.applied();
         // A position in the log was checked when it was acknowledged.
         let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.registry().names.is_position(id, lsn);
         let mut state = query.lock();
@@ -203,10 +205,10 @@ impl Engine {
         let Some(query) = queries.of_id(id).cloned() else { return Resumed::Unknown };
         let mut state = query.lock();
         if query.is_dormant() {
-            return Resumed::Gone(Gone { floor: self.log().appended() });
+            return Resumed::Gone(Gone { floor: self.applied() });
         }
         if number > state.emissions.count() {
-            return Resumed::Beyond(self.log().appended());
+            return Resumed::Beyond(self.applied());
         }
         match state.emissions.after(number, 0, &mut Vec::new()) {
             Err(gone) => Resumed::Gone(gone),
@@ -231,8 +233,9 @@ impl Engine {
     /// Returns the LSN up to which a query's emissions are complete, and their number up to there.
     /// `None` if it is dormant.
     pub fn progress(&self, query: &Query) -> Option<(Lsn, u64)> {
+        let _between_records = self.between_records();
         let _keys = self.keys_of(&query.reach(self.keyspace()), query.read(), 0);
-        (!query.is_dormant()).then(|| (self.log().appended(), query.count()))
+        (!query.is_dormant()).then(|| (self.applied(), query.count()))
     }
 
     /// Removes a listener from a query.
@@ -275,7 +278,7 @@ impl Engine {
         };
         // Everything that the query reads is locked, so no record after this one has changed the
         // answer.
-        Ok(Subscribed { answer, lsn: self.log().appended(), number, logged, query })
+        Ok(Subscribed { answer, lsn: self.applied(), number, logged, query })
     }
 
     /// Removes the read's expired keys, so that the answer agrees with unwatched reads. Skips reads

@@ -167,16 +167,8 @@ impl PoolTrail {
                     .map(|key| PoolChange { lsn: record.lsn, time_us: record.time_us, db: *db, key }),
                 _ => None,
             };
-            // Stays empty, because this engine has no watched reads.
-            let mut noted = Vec::new();
-            crate::persist::apply::apply_change(
-                &self.engine,
-                record,
-                Some(&self.scope),
-                change.clone(),
-                &mut self.scratch,
-                &mut noted,
-            )?;
+            let (engine, scratch) = (&self.engine, &mut self.scratch);
+            crate::persist::apply::apply_change(engine, record, &self.scope, change.clone(), scratch)?;
             if let Some(at) = created {
                 self.look(at.db, at.key, |pool| check_created(&at, pool, observer))?;
             }
