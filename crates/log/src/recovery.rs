@@ -140,7 +140,8 @@ pub(crate) fn recover(
         end_offset: goes_on.map_or(0, |end| end.offset),
         marked: goes_on.map_or(Lsn::ZERO, |end| end.durable),
         entry: tail.and_then(|end| end.entry).unwrap_or(EntryEnd { id: EntryId::default(), last }),
-        committed: ends.iter().map(|end| end.committed).max().unwrap_or_default(),
+        // A snapshot counts only when what it covers is committed.
+        committed: ends.iter().map(|end| end.committed).max().unwrap_or_default().max(snapshot.min(last)),
         next,
         gaps,
         end_file,

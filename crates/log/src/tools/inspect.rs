@@ -32,6 +32,8 @@ pub struct Inspection {
     /// Why no state can be recovered: the log does not reach back to its beginning, and no snapshot
     /// that it continues can be read. [`Snapshots::latest`] returns the same error.
     pub no_base: Option<SnapshotError>,
+    /// Whether the log belongs to a member of a group, which alone may cut it.
+    pub is_of_group: bool,
 }
 
 /// Report on a segment.
@@ -177,13 +179,16 @@ pub(super) fn inspect_with(
     let files = verify_block_files(storage)?;
     let verified = verify_snapshots(storage, &files)?;
     let newest = verified.last().map_or(Lsn::ZERO, |(name, _)| name.lsn);
-    let mut segments: Vec<SegmentReport> = Vec::new();
+    let (mut segments, mut is_of_group): (Vec<SegmentReport>, bool) = (Vec::new(), false);
     let mut opened = open_segments(&**storage, &firsts, headers)?.into_iter().peekable();
     while let Some((first, segment)) = opened.next() {
         // An unreadable header does not show whether there is a gap before the segment.
         let follower = opened.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.header.follows));
         let report = match segment {
-            Ok(segment) => inspect_segment(&**storage, segment, follower, newest, progress)?,
+            Ok(segment) => {
+                is_of_group |= segment.header.entry.is_some();
+                inspect_segment(&**storage, segment, follower, newest, progress)?
+            }
             Err(damage) => {
                 let before = segments.last().map_or(first.previous(), |segment| segment.last_lsn);
                 headless(first, before, damage)
@@ -195,7 +200,7 @@ pub(super) fn inspect_with(
     let snapshots = verified.iter().map(report_snapshot).collect();
     let block_files = report_block_files(storage, files);
     let mut inspection =
-        Inspection { segments, snapshots, block_files, spares, missing: None, no_base: None };
+        Inspection { segments, snapshots, block_files, spares, missing: None, no_base: None, is_of_group };
     let end = left.filter(|_| inspection.damage().is_none());
     inspection.missing = end.and_then(|left| left.missing(&**storage, inspection.end()));
     let contents = verified.into_iter().rev().map(|(name, content)| (name.lsn, || content));

@@ -52,6 +52,16 @@ pub enum ToolError {
         /// The oldest record.
         first: crate::Lsn,
     },
+    /// The log belongs to a member of a group.
+    #[error(
+        "{path} belongs to a member of a group, and what is cut from it alone may be what the group has committed; nothing \
+         was changed; start the member with an empty directory, so that it gets everything from the others, or restore the \
+         whole group from a backup"
+    )]
+    OfGroup {
+        /// The directory.
+        path: String,
+    },
     /// The requested range of a binary export has records on both sides of a gap.
     #[error(
         "a start that was not clean has left a gap between the records {before} and {behind}, and a binary file is one segment, \

@@ -56,12 +56,12 @@ pub struct Cut {
 }
 
 /// Plans a repair; `None` if nothing is damaged or missing. Returns an error if no state could be
-/// recovered from the result.
+/// recovered from the result, or if the log belongs to a member of a group.
 pub fn plan_repair(
     storage: &Arc<dyn Storage>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Option<Cut>, ToolError> {
-    let mut inspection = inspect(storage, progress)?;
+    let mut inspection = inspect_own(storage, progress)?;
     let mut headers = Headers::new();
     // Each may depend on the segment before it, so the search repeats while it finds more.
     while let found = find_headers(&**storage, &inspection)?
@@ -75,6 +75,15 @@ pub fn plan_repair(
     };
     cut.headers = spell(&headers).into_iter().filter(|(name, _)| !cut.files.contains(name)).collect();
     Ok(Some(cut))
+}
+
+/// Inspects a log that may be cut: that of a single node.
+fn inspect_own(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Result<Inspection, ToolError> {
+    let inspection = inspect(storage, progress)?;
+    if inspection.is_of_group {
+        return Err(ToolError::OfGroup { path: storage.path("") });
+    }
+    Ok(inspection)
 }
 
 fn plan(inspection: &Inspection) -> Result<Option<Cut>, ToolError> {
@@ -122,13 +131,14 @@ fn spell(headers: &Headers) -> Vec<(String, Vec<u8>)> {
 ///
 /// # Errors
 /// No state could be recovered from the result: the log is damaged before `last`, or it starts
-/// after its first record and every snapshot that it continues covers more than `last`.
+/// after its first record and every snapshot that it continues covers more than `last`. Or it belongs to
+/// a member of a group.
 pub fn plan_truncate(
     storage: &Arc<dyn Storage>,
     last: Lsn,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Cut, ToolError> {
-    let inspection = inspect(storage, progress)?;
+    let inspection = inspect_own(storage, progress)?;
     let holds = |segment: &SegmentReport| segment.first_lsn <= last && last <= segment.last_lsn;
     let Some(index) = inspection.segments.iter().position(holds) else {
         let (first, end) = (inspection.first_lsn(), inspection.last_lsn());

@@ -1,7 +1,9 @@
 //! The log of a group's member: entries are whole or not there, equal on all members, and what the
 //! group takes back is never read again.
 
+mod alone;
 mod model;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
     AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, FaultyStorage, Format, Health, Log,
-    Lsn, Member, MemoryStorage, OpenError, Options, Recovery, Storage as _,
+    Lsn, Member, MemoryStorage, OpenError, Options, Recovery, Storage, tools,
 };
 
 const STRIDE: u64 = 1 << 32;
@@ -24,6 +26,9 @@ fn options() -> Options {
         ..Options::default()
     }
 }
+
+/// How a member is opened.
+type Opener = fn(Arc<dyn Storage>, Options) -> Result<(Log, Member, Recovery), OpenError>;
 
 fn open(storage: &MemoryStorage) -> (Log, Member, Recovery) {
     Log::open_member(Arc::new(storage.clone()), options()).expect("opens")
@@ -481,5 +486,32 @@ fn a_member_accepts_records_again_when_a_disk_that_hung_answers() {
         });
         assert!(matches!(log.health(), Health::Ok), "{site:?}");
         log.append(5, 1, |buffer| buffer.push(2)).expect("is accepted");
+    }
+}
+
+#[test]
+fn tools_do_not_cut_the_log_of_a_member() {
+    let storage = MemoryStorage::new();
+    let (log, member) = leader(&storage);
+    write(&log, &member, 1, &[b"a", b"b"]);
+    member.sync().expect("syncs");
+    log.close().expect("closes");
+    let damaged = storage.fork();
+    let [name] = <[String; 1]>::try_from(segments(&damaged)).expect("one segment");
+    let mut bytes = damaged.read(&name).expect("is there");
+    bytes[4096 + 40] ^= 1;
+    damaged.put(&name, bytes);
+    for storage in [storage, damaged] {
+        let storage: Arc<dyn Storage> = Arc::new(storage);
+        let before = storage.list().expect("lists");
+        assert!(tools::inspect(&storage, &mut |_| ()).expect("reads").is_of_group);
+        let refused = [
+            tools::plan_repair(&storage, &mut |_| ()).expect_err("is refused"),
+            tools::plan_truncate(&storage, Lsn(STRIDE), &mut |_| ()).expect_err("is refused"),
+        ];
+        for error in refused {
+            assert!(error.to_string().contains("start the member with an empty directory"), "{error}");
+        }
+        assert_eq!(storage.list().expect("lists"), before);
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tidemark_log::storage::faulty::{Fault, Plan};
 use tidemark_log::{EntryEnd, EntryId, EntryRecords, FaultyStorage, Log, Lsn, Member, MemoryStorage};
 
-use super::{TERM, all_entries, id, options, replayed};
+use super::{Opener, TERM, all_entries, id, options, replayed};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -55,6 +55,8 @@ fn entry(id: EntryId, records: &EntryRecords) -> Entry {
 }
 
 struct World {
+    open: Opener,
+    has_threads: bool,
     storage: MemoryStorage,
     log: Log,
     member: Member,
@@ -71,9 +73,12 @@ struct World {
 }
 
 impl World {
-    fn begin(storage: MemoryStorage) -> Self {
-        let (log, member, _) = Log::open_member(Arc::new(storage.clone()), options()).expect("opens");
+    fn begin(storage: MemoryStorage, has_threads: bool) -> Self {
+        let open: Opener = if has_threads { Log::open_member } else { Log::open_member_without_threads };
+        let (log, member, _) = open(Arc::new(storage.clone()), options()).expect("opens");
         let mut world = Self {
+            open,
+            has_threads,
             storage,
             log,
             member,
@@ -108,6 +113,9 @@ impl World {
     }
 
     fn run(&mut self, step: &Step) {
+        if !self.has_threads && self.number.is_multiple_of(3) {
+            self.member.keep_house();
+        }
         match step {
             Step::Write(sizes) => {
                 self.append(sizes);
@@ -174,7 +182,7 @@ impl World {
 
     /// Starts from what a crash has left, which has at least the first `kept` entries.
     fn start_again(&mut self, storage: MemoryStorage, kept: usize) {
-        let (log, member, recovery) = Log::open_member(Arc::new(storage.clone()), options()).expect("opens");
+        let (log, member, recovery) = (self.open)(Arc::new(storage.clone()), options()).expect("opens");
         assert_eq!((recovery.gap, recovery.last_lsn), (None, member.last_entry().last));
         (self.storage, self.log, self.member) = (storage, log, member);
         let found = read(&self.member);
@@ -224,9 +232,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn a_member_keeps_what_it_has_synced_and_nothing_that_was_taken_back(
-        steps in prop::collection::vec(step(), 1..40)
+        steps in prop::collection::vec(step(), 1..40),
+        has_threads: bool,
     ) {
-        let mut world = World::begin(MemoryStorage::with_crashes());
+        let mut world = World::begin(MemoryStorage::with_crashes(), has_threads);
         for step in &steps {
             world.run(step);
         }
@@ -256,14 +265,17 @@ fn work(member: &Member, log: &Log) -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn every_storage_call_may_fail_and_no_synced_entry_is_lost() {
     let faults = [Fault::Error(std::io::ErrorKind::Other), Fault::Torn, Fault::SyncFailure];
+    let openers: [Opener; 2] = [Log::open_member, Log::open_member_without_threads];
     for fault in faults {
-        for forever in [false, true] {
+        for (forever, open) in
+            [false, true].into_iter().flat_map(|forever| openers.map(|open| (forever, open)))
+        {
             let mut at = 0;
             loop {
                 at += 1;
                 let storage = MemoryStorage::with_crashes();
                 let faulty = Arc::new(FaultyStorage::new(Arc::new(storage.clone()), None));
-                let opened = Log::open_member(faulty.clone(), options());
+                let opened = open(faulty.clone(), options());
                 let (log, member, _) = opened.expect("opens");
                 let at_call = faulty.calls() + at;
                 faulty.set_plan(Some(Plan { fault, at: at_call, site: None, forever, seed: at }));
