@@ -233,12 +233,6 @@ impl Log {
         self.shared.lock().retention_failure.clone()
     }
 
-    /// Returns whether this is the log of a group's member: see [`Log::open_member`].
-    #[inline]
-    pub fn is_member(&self) -> bool {
-        self.shared.has_entries
-    }
-
     /// Returns the clock that the log was opened with.
     pub fn clock(&self) -> &Clock {
         &self.shared.options.clock
@@ -273,6 +267,11 @@ impl Log {
     #[inline]
     pub fn committed(&self) -> Lsn {
         Lsn(self.shared.committed.load(Ordering::Acquire))
+    }
+
+    /// Returns whether this is the log of a group's member: see [`open_member`](Self::open_member).
+    pub fn is_member(&self) -> bool {
+        self.shared.has_entries
     }
 
     /// Returns the start of the log: the oldest readable record, or the next one if there is none,

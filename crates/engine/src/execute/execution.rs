@@ -46,7 +46,7 @@ impl Engine {
         }
         let mut keys = self.lock_for(call);
         if self.is_in_group() {
-            keys = self.without_due(call, keys);
+            self.expire_met(call, &mut keys);
         }
         if let Err(error) = self.admit_under_locks(call.command) {
             match self.tolerate(call.command, call.args, error) {
@@ -86,17 +86,15 @@ impl Engine {
 
     /// Prepares a command's keys in a group: see [`Engine::is_in_group`].
     #[cold]
-    fn without_due<'e>(&'e self, call: &Call<'_>, mut keys: Keys<'e>) -> Keys<'e> {
+    fn expire_met<'e>(&'e self, call: &Call<'_>, keys: &mut Keys<'e>) {
         let Call { command, db, args, now_us } = *call;
-        if command.is(flags::READONLY) && command.keys.concerns_all(args) {
-            drop(keys);
-            self.expire_before_all(now_us);
-            keys = self.lock_for(call);
+        let lock = || self.lock_for(call);
+        if !command.keys.concerns_all(args) {
+            self.expire_first(keys, || command.keys.keys(args).map(|key| (db, key)), lock);
+        } else if command.is(flags::READONLY) && self.has_due(now_us) {
+            self.expire_between(keys, &lock, &|now_us| self.expire_some(now_us));
         }
-        let named = || command.keys.keys(args).map(|key| (db, key));
-        let mut keys = self.expire_first(keys, named, || self.lock_for(call));
         keys.see_expired(!command.is(flags::WRITE));
-        keys
     }
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
@@ -116,7 +114,7 @@ impl Engine {
         if let Some(lsn) = lsn
             && !leased.is_empty()
         {
-            note_leases(&mut keys, &leased, lsn, self.log().durability());
+            note_leases(self, &mut keys, &leased, lsn);
         }
         if !noted.is_empty() {
             let (time_us, spared) = (call.now_us, terms.spared);

@@ -33,7 +33,9 @@ impl Engine {
             let locked = self.lock_reachable(self.lock_keys(keys()), Access::Write, keys, brings);
             self.keys(locked, db, now_us)
         };
-        let mut keys = self.expire_first(lock(), || keys().map(|key| (db, key)), lock);
+        let named = || keys().map(|key| (db, key));
+        let mut keys = lock();
+        self.expire_first(&mut keys, named, lock);
         self.check_writable().ok()?;
         keys.collect_points();
         let mark = reply.len();

@@ -94,7 +94,8 @@ impl Engine {
                 calls.iter().flat_map(|call| call.command.keys.keys(call.args).map(|key| (call.db, key)));
             named.chain(watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(db, key)| (*db, &**key))))
         };
-        let mut keys = self.expire_first(lock(), met, lock);
+        let mut keys = lock();
+        self.expire_first(&mut keys, met, lock);
         let is_in_group = self.is_in_group();
         keys.see_expired(is_in_group);
         keys.forbid_waiting();
@@ -145,6 +146,8 @@ impl Engine {
             }
             expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
         }
+        // Serving clients is a change, like the commands that made it possible.
+        keys.see_expired(false);
         if let Some(acknowledging) = &acknowledging {
             acknowledging.encode(&mut payloads);
         }
@@ -159,7 +162,7 @@ impl Engine {
         if let Some(lsn) = lsn
             && !leased.is_empty()
         {
-            note_leases(&mut keys, &leased, lsn, self.log().durability());
+            note_leases(self, &mut keys, &leased, lsn);
         }
         if let (Some(acknowledging), Some(lsn)) = (acknowledging, lsn) {
             acknowledging.finish(lsn);

@@ -116,13 +116,14 @@ impl Engine {
     }
 }
 
-/// Stores the commit's LSN in counters on which no reply may depend before it is durable. These are
-/// exact counters, which must not grant a reservation twice. In `always` mode these are all
-/// counters: a crash's loss is bounded only if what the promise counts as committed cannot be lost
+/// Stores the commit's LSN in counters on which no reply may depend before it is committed. These are
+/// exact counters, which must not grant a reservation twice. In `always` mode and in a group these are
+/// all counters: a crash's loss is bounded only if what the promise counts as committed cannot be lost
 /// too. The counters' shards must be locked.
 #[cold]
-pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn, durability: Durability) {
-    let (now_ms, always) = (keys.now_ms(), durability == Durability::Always);
+pub(crate) fn note_leases(engine: &Engine, keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn) {
+    let always = engine.is_in_group() || engine.log().durability() == Durability::Always;
+    let now_ms = keys.now_ms();
     for (db, key) in leased {
         let database = keys.shard_mut(key).database_mut(usize::from(*db));
         if let Some(Object::Counter(counter)) = database.get_mut(hash(key), key).and_then(Entry::object_mut)

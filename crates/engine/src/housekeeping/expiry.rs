@@ -33,38 +33,37 @@ impl Engine {
     }
 
     /// In a group, removes and logs the keys that commands are about to meet and whose time has come.
-    /// Otherwise, the time of a node that leads later could bring them back. Returns the keys locked
-    /// again by `lock`, if it had to release them.
+    /// Otherwise, the time of a node that leads later could bring them back. Locks the keys again by
+    /// `lock`, if they have to be released.
     ///
-    /// A key that cannot be removed, because the log takes no records or removals are held, stays: such a
-    /// read sees it.
+    /// A key that cannot be removed, because the log takes no records or removals are held, stays: a read
+    /// sees it.
     #[inline]
     pub(crate) fn expire_first<'e, 'a, I: Iterator<Item = (u8, &'a [u8])>>(
         &'e self,
-        keys: Keys<'e>,
+        keys: &mut Keys<'e>,
         named: impl Fn() -> I,
         lock: impl Fn() -> Keys<'e>,
-    ) -> Keys<'e> {
+    ) {
         if self.is_in_group() && named().any(|(db, key)| keys.is_due(db, key)) {
-            self.expire_named(keys, &mut named(), &lock)
-        } else {
-            keys
+            self.expire_between(keys, &lock, &|now_us| {
+                named().for_each(|(db, key)| self.expire_key(db, key, now_us));
+            });
         }
     }
 
+    /// Removes and logs keys while the locks are released.
     #[cold]
-    fn expire_named<'e, 'a>(
+    pub(crate) fn expire_between<'e>(
         &'e self,
-        keys: Keys<'e>,
-        named: &mut dyn Iterator<Item = (u8, &'a [u8])>,
+        keys: &mut Keys<'e>,
         lock: &dyn Fn() -> Keys<'e>,
-    ) -> Keys<'e> {
+        expire: &dyn Fn(u64),
+    ) {
         let now_us = keys.now_us();
-        drop(keys);
-        for (db, key) in named {
-            self.expire_key(db, key, now_us);
-        }
-        lock()
+        *keys = self.keys(self.lock_shards([]), keys.db(), now_us);
+        expire(now_us);
+        *keys = lock();
     }
 
     /// In a group, removes and logs a key whose time has come. The caller holds no locks.
@@ -74,11 +73,14 @@ impl Engine {
         }
     }
 
-    /// Does the same for a command that meets every key, as far as one slice of active expiry goes.
-    #[cold]
-    pub(crate) fn expire_before_all(&self, now_us: u64) {
-        let is_due = self.next_deadline().is_some_and(|at_ms| at_ms <= now_us / 1000);
-        if is_due && self.is_in_group() && !self.holds_removals(now_us) {
+    /// Whether a command that meets every key may meet one whose time has come.
+    pub(crate) fn has_due(&self, now_us: u64) -> bool {
+        self.next_deadline().is_some_and(|at_ms| at_ms <= now_us / 1000)
+    }
+
+    /// Does the same for such a command, as far as one slice of active expiry goes.
+    pub(crate) fn expire_some(&self, now_us: u64) {
+        if self.is_in_group() && !self.holds_removals(now_us) {
             self.expire_due(now_us, EXPIRED_BEFORE_ALL);
         }
     }

@@ -246,6 +246,8 @@ fn apply_notice(engine: &Engine, record: &Record<'_>) -> Result<(), ApplyError> 
         kind::WAKE => engine.apply_wake(record.time_us, &mut cursor),
         kind::TICK => engine.apply_tick(record.lsn, record.time_us, &mut cursor),
         kind::UNNAMED => engine.apply_unnamed(record.time_us, &mut cursor),
+        // The first record of a term, for example.
+        kind::GROUP.. => return Ok(()),
         other => Err(ApplyError::UnknownKind(other)),
     }?;
     cursor.expect_end()

@@ -21,7 +21,7 @@ use crate::persist::apply_error::{ApplyError, Malformed};
 use crate::persist::blocks::BlockFinder;
 use std::borrow::Cow;
 
-/// The kinds of records that the engine writes; 0 is the log's own.
+/// The kinds of records that the engine writes or skips; 0 is the log's own.
 pub mod kind {
     /// One command.
     pub const COMMAND: u8 = 1;
@@ -44,6 +44,8 @@ pub mod kind {
     pub const POINTS: u8 = 9;
     /// The time as of which a watched read is answered moves on: see [`crate::watch`].
     pub const TICK: u8 = 10;
+    /// The first of the kinds that a group writes for itself, up to 255. They change no memory.
+    pub const GROUP: u8 = 240;
 }
 
 /// The id of `EMITACK`, which moves a subscription's position and changes no key.

@@ -105,6 +105,31 @@ fn memory_that_follows_is_behind_its_log() {
 }
 
 #[test]
+fn a_snapshot_of_a_follower_is_the_state_at_its_cut() {
+    let (leader, follower) = pair();
+    let client = Client::new(&leader.engine);
+    client.run("SET k 1");
+    let entry = leader.write().expect("a record");
+    let cut = replicate(&leader, &[&follower]);
+    client.run("SET k 2");
+    leader.write();
+    // The log has more than memory.
+    let last = follower.receive(&leader);
+    let mut snapshot = follower.engine.snapshot();
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    follower.commit(last);
+    assert_eq!(snapshot.lsn(), cut);
+    let third = GroupMember::new();
+    let loader = third.engine.load(START_US);
+    frames.iter().for_each(|frame| loader.load_frame(frame).expect("a frame loads"));
+    loader.finish().expect("nothing is missing");
+    third.member.restart_behind(entry).expect("begins behind the snapshot");
+    third.engine.continue_behind(cut);
+    replicate(&leader, &[&follower, &third]);
+    assert_equal(&leader, &third);
+}
+
+#[test]
 #[should_panic(expected = "memory leads at record 4294967296, and the log ends with 4294967297")]
 fn memory_that_lacks_records_cannot_lead() {
     let (leader, follower) = pair();

@@ -21,6 +21,8 @@ mod leases;
 mod lenses;
 mod limits;
 mod lists;
+#[cfg(feature = "planted")]
+mod planted;
 mod points;
 mod pools;
 mod randomness;

@@ -35,7 +35,7 @@ impl GroupMember {
     pub(crate) fn lead(&self, now_us: u64) {
         let newest = self.member.last_entry().id;
         let lsn = self.member.next_term_lsn().expect("LSNs are left");
-        let nothing = EntryRecords::of_record(lsn, now_us, record::kind::TRANSACTION, &[]);
+        let nothing = EntryRecords::of_record(lsn, now_us, record::kind::GROUP + 15, b"the leader");
         let id = EntryId { index: newest.index + 1, term: newest.term + 1 };
         self.member.append(id, &nothing).expect("is appended");
         self.commit(lsn);
