@@ -354,7 +354,7 @@ impl Log {
         self.sync_or_request(lsn);
         let lsn = lsn.min(self.appended());
         // A group may take back what is waited for.
-        self.wait_for(|| Ok(self.durable() >= lsn.min(self.appended())))?;
+        self.wait_for(|_| Ok(self.durable() >= lsn.min(self.appended())))?;
         let durable = self.durable();
         assert!(
             durable >= lsn.min(self.appended()),
@@ -368,15 +368,25 @@ impl Log {
     /// # Errors
     /// The log fails or is closed, or the group takes the record back.
     pub fn wait_committed(&self, lsn: Lsn) -> Result<(), AppendError> {
+        self.wait_committed_while(lsn, |_| Ok(()))
+    }
+
+    /// Waits until everything up to `lsn` is committed, or `goes_on` returns an error.
+    fn wait_committed_while(
+        &self,
+        lsn: Lsn,
+        goes_on: impl Fn(&State) -> Result<(), AppendError>,
+    ) -> Result<(), AppendError> {
         if !self.is_member() {
             return self.wait_durable(lsn);
         }
-        self.wait_for(|| {
+        self.wait_for(|state| {
             // What was taken back lies behind the end, or in the gap before the next term.
             if lsn > self.appended() || self.is_lost(lsn) {
                 return Err(AppendError::TakenBack { lsn });
             }
-            Ok(self.committed() >= lsn)
+            let has_come = self.committed() >= lsn;
+            if has_come { Ok(true) } else { goes_on(state).map(|()| false) }
         })?;
         let committed = self.committed();
         assert!(
@@ -388,7 +398,9 @@ impl Log {
 
     /// Waits until a snapshot that covers everything up to `lsn` may count.
     pub(crate) fn wait_until_it_may_count(&self, lsn: Lsn) -> Result<(), AppendError> {
-        self.wait_committed(lsn)?;
+        // Without the lead it is unknown whether that ever comes, and a stop must not wait for it.
+        let leads = |state: &State| if state.follows { Err(AppendError::Follows) } else { Ok(()) };
+        self.wait_committed_while(lsn, leads)?;
         if self.durable() < lsn {
             // Others may have committed it before this disk has it, and no snapshot may be ahead of its log.
             sync_entries(&self.shared, &self.committer).map_err(AppendError::Failed)?;
@@ -397,9 +409,9 @@ impl Log {
     }
 
     /// Waits until `has_come`, or the log fails or is closed.
-    fn wait_for(&self, has_come: impl Fn() -> Result<bool, AppendError>) -> Result<(), AppendError> {
+    fn wait_for(&self, has_come: impl Fn(&State) -> Result<bool, AppendError>) -> Result<(), AppendError> {
         let mut state = self.shared.lock();
-        while !is_planted(Fault::Waiter) && !has_come()? {
+        while !is_planted(Fault::Waiter) && !has_come(&state)? {
             if let Some(failure) = &state.failure {
                 return Err(AppendError::Failed(failure.clone()));
             }
@@ -469,8 +481,8 @@ impl Log {
 
     /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes
     /// surplus older ones, and releases the records that the oldest kept full snapshot covers.
-    /// Blocks on the disk, and in a group until what the snapshot covers is committed. A snapshot of
-    /// records that the group takes back is dropped.
+    /// Blocks on the disk, and in a group until what the snapshot covers is committed. The snapshot is
+    /// dropped if the node loses the lead before.
     ///
     /// Releases nothing until there are as many full snapshots as are to be kept: the log remains
     /// the fallback if the only one is damaged. A failed sync stops the log.
