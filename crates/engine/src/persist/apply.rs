@@ -61,11 +61,9 @@ pub(crate) fn apply(
 fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> Result<(), ApplyError> {
     let (db, mut runs) = points_of(record)?;
     let all = || engine.keys(Locked::All(engine.keyspace().lock_all()), db, record.time_us);
-    let (mut held, mut noted, mut applied) = (None, Vec::new(), Ok(()));
+    let (mut held, mut noted, mut count) = (None, Vec::new(), 0);
     let holds_all = engine.is_following() && runs.has_several()?;
-    while applied.is_ok()
-        && let Some(run) = runs.next_run()?
-    {
+    while let Some(run) = runs.next_run()? {
         if scope.is_some_and(|scope| !scope.contains(run.key)) {
             continue;
         }
@@ -77,17 +75,19 @@ fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> 
             keys.begin_replay();
             keys
         });
-        applied = keys.with_named(run.key, |keys| command::replay_points(keys, run)).map_err(refused);
-        noted.append(&mut keys.effects.take_noted());
+        keys.with_named(run.key, |keys| command::replay_points(keys, run)).map_err(refused)?;
+        noted.append(&mut std::mem::take(&mut keys.effects).take_noted());
+        count += 1;
     }
     if let Some(mut keys) = held {
-        if !(noted.is_empty() || holds_all) {
+        if count > 1 && !(holds_all || noted.is_empty()) {
+            // What is noted may read any series of the record.
             drop(keys);
             keys = all();
         }
         finish(engine, keys, noted, record);
     }
-    applied
+    Ok(())
 }
 
 fn refused(error: CommandError) -> ApplyError {
@@ -113,10 +113,10 @@ fn apply_changes(
     } else {
         std::slice::from_ref(&first)
     };
-    let (keys, noted, applied) = run_changes(engine, record, changes, scratch);
+    let (keys, noted) = run_changes(engine, record, changes, scratch)?;
     // After all changes are applied, and under their locks: a transaction's changes are one.
     finish(engine, keys, noted, record);
-    applied
+    Ok(())
 }
 
 /// Applies a change alone, to an engine without watched reads.
@@ -128,7 +128,7 @@ pub(crate) fn apply_change(
     scratch: &mut Reply,
 ) -> Result<(), ApplyError> {
     if is_within(Some(scope), &mut change) {
-        run_changes(engine, record, std::slice::from_ref(&change), scratch).2
+        run_changes(engine, record, std::slice::from_ref(&change), scratch).map(drop)
     } else {
         Ok(())
     }
@@ -154,22 +154,21 @@ fn run_changes<'e>(
     record: &Record<'_>,
     changes: &[Change<'_>],
     scratch: &mut Reply,
-) -> (Keys<'e>, Vec<Noted>, Result<(), ApplyError>) {
+) -> Result<(Keys<'e>, Vec<Noted>), ApplyError> {
     let mut keys = lock_changes(engine, changes, record.time_us);
     keys.begin_replay();
     let mut noted = Vec::new();
-    let applied = changes.iter().try_for_each(|change| {
+    for change in changes {
         if is_planted(Fault::HalfTransaction) {
-            keys = engine.keys(engine.lock_shards([]), 0, record.time_us);
+            drop(std::mem::replace(&mut keys, engine.keys(engine.lock_shards([]), 0, record.time_us)));
             std::thread::sleep(std::time::Duration::from_millis(1));
             keys = lock_changes(engine, changes, record.time_us);
             keys.begin_replay();
         }
-        let applied = run_change(engine, record, change, &mut keys, scratch);
+        run_change(engine, record, change, &mut keys, scratch)?;
         noted.append(&mut std::mem::take(&mut keys.effects).take_noted());
-        applied
-    });
-    (keys, noted, applied)
+    }
+    Ok((keys, noted))
 }
 
 fn run_change(

@@ -29,11 +29,15 @@ fn past_at_end(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Past, Vec<
     let mut past = load(Past::new(engine.log(), query, 1 << 20));
     loop {
         let (mut made, mut widened) = (Vec::new(), false);
-        support::for_each_record(engine, from, |record| match past.apply(record) {
-            _ if widened => {}
-            Ok(emission) => made.extend(emission),
-            Err(PastError::Widened) => widened = true,
-            Err(error) => panic!("record {}: {error}", record.lsn),
+        support::for_each_record(engine, from, |record| {
+            if widened {
+                return;
+            }
+            match past.apply(record) {
+                Ok(emission) => made.extend(emission),
+                Err(PastError::Widened) => widened = true,
+                Err(error) => panic!("record {}: {error}", record.lsn),
+            }
         });
         if !widened {
             return (past, made);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidemark_engine::watch::{Filter, Read, Resumed, SharedQuery};
 use tidemark_engine::{Call, DUE_WORK, Engine, Protocol, Reply, WatchedKeys, command};
+use tidemark_log::MemoryStorage;
 
 /// A leader, and a member that follows it.
 fn pair() -> (GroupMember, GroupMember) {
@@ -127,6 +128,33 @@ fn a_snapshot_of_a_follower_is_the_state_at_its_cut() {
     third.engine.continue_behind(cut);
     replicate(&leader, &[&follower, &third]);
     assert_equal(&leader, &third);
+}
+
+#[test]
+fn a_member_that_starts_again_has_nothing_in_memory_that_is_not_committed() {
+    let storage = MemoryStorage::new();
+    let leader = GroupMember::on(storage.clone());
+    leader.lead(START_US);
+    let client = Client::new(&leader.engine);
+    client.run("SET k 1");
+    let committed = leader.write().expect("a record").last;
+    leader.commit(committed);
+    let digest = leader.engine.digest();
+    for value in ["2", "3"] {
+        client.run(&format!("SET k {value}"));
+        leader.write();
+    }
+    let again = GroupMember::on(storage.fork());
+    let (log, mut scratch) = (again.engine.log(), Reply::default());
+    let mut replay = log.replay(log.floor()).expect("begins");
+    while let Some(batch) = replay.next_batch().expect("reads") {
+        batch.iter().for_each(|record| again.engine.apply(&record, &mut scratch).expect("is applied"));
+    }
+    assert_eq!((again.engine.applied(), again.engine.digest()), (committed, digest));
+    assert!(log.written() > committed);
+    again.commit(log.written());
+    assert_eq!(Client::new(&again.engine).run("GET k"), "$1 3");
+    assert_equal(&leader, &again);
 }
 
 #[test]
