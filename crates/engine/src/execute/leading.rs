@@ -13,6 +13,7 @@
 
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::keyspace::{Database, Shard};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use tidemark_log::Lsn;
 
@@ -51,7 +52,9 @@ impl Engine {
     /// Waits until the commands that run have ended. Returns the last record that memory has.
     ///
     /// # Errors
-    /// Memory has a change that the log has refused: it fits no log, and must be dropped.
+    /// Memory is ahead of the log, and must be dropped: it has a change that the log has refused, or moves
+    /// of counters that are in no record. [`Engine::commit_all`] before the log refuses records avoids the
+    /// latter.
     pub fn follow(&self) -> Result<Lsn, CommandError> {
         let _alone = self.applied_state().alone();
         // With all locks held, what was executed is either in the log or refused by it.
@@ -59,6 +62,10 @@ impl Engine {
         let names = self.registry().names.lock();
         if self.is_ahead_of_log() {
             return Err(Self::ahead_of_log());
+        }
+        let moved = |shard: &Shard| shard.databases().iter().any(Database::has_uncommitted);
+        if shards.iter().any(|shard| moved(shard)) {
+            return Err(CommandError::LogFailed("moves of counters are in no record".into()));
         }
         let end = self.applied();
         self.applied_state().set_last(end);

@@ -210,6 +210,11 @@ impl Database {
         self.scheduled.uncommitted.pop_due(&mut self.table, now_ms)
     }
 
+    /// Whether a counter has uncommitted changes.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        !self.uncommitted_keys().is_empty()
+    }
+
     /// The keys of all counters with uncommitted changes.
     pub(crate) fn uncommitted_keys(&self) -> Vec<Box<[u8]>> {
         self.scheduled.uncommitted.keys(&self.table)

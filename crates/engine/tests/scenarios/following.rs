@@ -67,6 +67,8 @@ fn members_agree(seed: u64) {
     assert_equal(&leader, &follower);
     assert_equal(&leader, &third);
     // The lead moves, and the old leader's memory goes on.
+    assert_eq!(leader.engine.commit_all(sequence.now_us), 0);
+    replicate(&leader, &[&follower, &third]);
     leader.step_down();
     third.lead(sequence.now_us);
     replicate(&third, &[&leader, &follower]);
@@ -185,6 +187,24 @@ fn memory_with_a_change_that_the_log_refused_cannot_follow() {
     assert!(answer.starts_with("-MISCONF") && answer.contains("does not lead its group"), "{answer}");
     let refused = engine.follow().expect_err("memory is ahead");
     assert!(refused.to_string().contains("an earlier change could not be logged"), "{refused}");
+}
+
+#[test]
+fn memory_with_moves_of_counters_that_are_in_no_record_cannot_follow() {
+    let (leader, follower) = pair();
+    let client = Client::new(&leader.engine);
+    client.run("COUNTER.CREATE c");
+    client.run("COUNTER.ADD c 5");
+    assert!(leader.engine.counter_figures().exposure.counters > 0, "a move waits for its commit");
+    replicate(&leader, &[&follower]);
+    leader.member.pause();
+    let refused = leader.engine.follow().expect_err("memory is ahead");
+    assert!(refused.to_string().contains("moves of counters are in no record"), "{refused}");
+    leader.member.lead();
+    assert_eq!(leader.engine.commit_all(START_US), 0);
+    replicate(&leader, &[&follower]);
+    leader.step_down();
+    assert_equal(&leader, &follower);
 }
 
 #[test]
