@@ -5,7 +5,7 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use crate::append::RESERVE_BYTES;
 use crate::buffer::Buffer;
@@ -184,6 +184,7 @@ pub(crate) fn share(
         recovered: last,
         gaps: RwLock::new(recovered.gaps.clone()),
         listener: RwLock::new(None),
+        waker: OnceLock::new(),
     };
     // No thread waits yet.
     let _ = shared.update_crowded(&shared.lock());

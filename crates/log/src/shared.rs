@@ -4,7 +4,7 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
@@ -54,6 +54,7 @@ pub enum Health {
 pub(crate) const WRITE_BYTES: usize = 1 << 20;
 
 pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
+pub(crate) type Waker = Box<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
@@ -90,6 +91,8 @@ pub(crate) struct Shared {
     /// before a group's terms.
     pub(crate) gaps: RwLock<Gaps>,
     pub(crate) listener: RwLock<Option<Listener>>,
+    /// Called instead of waking the commit thread, in the log of a group's member.
+    pub(crate) waker: OnceLock<Waker>,
 }
 
 /// Where threads wait, each with the mutex of [`State`].
@@ -282,6 +285,9 @@ impl Shared {
     /// Wakes the thread that currently writes.
     pub(crate) fn wake_writer(&self, is_syncing: bool) {
         if is_syncing { self.wakers.relief.notify_one() } else { self.wakers.commit.notify_one() }
+        if let Some(wake) = self.waker.get() {
+            wake();
+        }
     }
 
     /// Notifies waiters and the listener of a change of the durable LSN or the health.

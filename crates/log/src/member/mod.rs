@@ -66,6 +66,22 @@ impl Member {
         next_behind(self.desk().entry.last)
     }
 
+    /// Returns the LSN at which a term begins behind record `newest`. For a caller that knows of
+    /// entries that are not written yet; otherwise as [`next_term_lsn`](Self::next_term_lsn).
+    pub fn term_lsn_behind(newest: Lsn) -> Option<Lsn> {
+        next_behind(newest)
+    }
+
+    /// Sets what an appender calls when records can be taken again after a
+    /// [`try_take`](Self::try_take) that found none: once for any number of records. It must return
+    /// quickly, because it runs on the appender's thread.
+    ///
+    /// # Panics
+    /// If it is set already.
+    pub fn set_waker(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.shared.waker.set(wake).is_ok(), "the waker of a member is set twice");
+    }
+
     /// Accepts records of appenders: this node leads.
     pub fn lead(&self) {
         self.set_follows(false);
@@ -139,12 +155,7 @@ impl Member {
                 return None;
             }
             if state.buffer.has_records() {
-                state.parked = Parked::Working;
-                committer.take_batch(&mut state);
-                drop(state);
-                let buffer = &committer.buffer;
-                let frames = &buffer.bytes[buffer.marker_bytes..buffer.sealed];
-                return Some(EntryRecords::of_frames(frames, buffer.first, buffer.last));
+                return Some(Self::take_batch(&mut committer, state));
             }
             let rest = self.shared.options.clock.timeout(until);
             if rest.is_zero() {
@@ -155,6 +166,33 @@ impl Member {
             let waited = self.shared.wakers.commit.wait_timeout(state, rest);
             waited.unwrap_or_else(PoisonError::into_inner).0.parked = Parked::Working;
         }
+    }
+
+    /// Like [`take`](Self::take), but does not wait: if there is no record, the next one calls the
+    /// [waker](Self::set_waker).
+    ///
+    /// # Panics
+    /// If the records taken before are not written or discarded.
+    pub fn try_take(&self) -> Option<EntryRecords> {
+        let mut committer = self.desk();
+        let mut state = self.shared.lock();
+        if state.failure.is_some() || state.closing {
+            return None;
+        }
+        if state.buffer.has_records() {
+            return Some(Self::take_batch(&mut committer, state));
+        }
+        state.parked = Parked::Idle;
+        None
+    }
+
+    fn take_batch(committer: &mut Committer, mut state: MutexGuard<'_, State>) -> EntryRecords {
+        state.parked = Parked::Working;
+        committer.take_batch(&mut state);
+        drop(state);
+        let buffer = &committer.buffer;
+        let frames = &buffer.bytes[buffer.marker_bytes..buffer.sealed];
+        EntryRecords::of_frames(frames, buffer.first, buffer.last)
     }
 
     /// Writes the records that were [taken](Self::take) as the entry `id`. They survive the end of

@@ -98,6 +98,12 @@ impl Member {
         }
     }
 
+    /// Like [`entries`](Self::entries), but only from memory: never blocks on the disk. Empty if the
+    /// entry `index` is not among the newest.
+    pub fn recent_entries(&self, index: u64, bytes: usize) -> Vec<(EntryId, EntryRecords)> {
+        self.recent().from(index, bytes)
+    }
+
     fn read_entries(&self, index: u64, bytes: usize) -> Result<Vec<(EntryId, EntryRecords)>, EntryError> {
         let kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         let cuts = self.shared.cuts.load(Ordering::Acquire);

@@ -1,0 +1,453 @@
+//! Drives the log of a member, so that the thread of the consensus never waits for the disk.
+//!
+//! ```text
+//!  consensus ─► jobs in order ─► writer thread: take, append, cut, ballots ─► sync thread ─► acknowledge
+//!      ▲  entries that are not written yet: from memory                         │
+//!      └──────────────────────── others: recent ones from memory, old ones by the reader thread
+//! ```
+//!
+//! The order of the jobs is the order on the disk: a ballot is durable before anything that follows
+//! it is written. Acknowledgements come in the order of the appends.
+
+mod queue;
+mod threads;
+mod votes;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn};
+use tidemark_log::Member as LogMember;
+use tokio::sync::oneshot;
+
+use crate::entry::Entry;
+use crate::ids::{Ballot, NodeId, Term};
+use crate::member::Members;
+use crate::wire::message;
+
+pub(crate) use queue::{JobQueue, Next};
+pub(crate) use threads::Threads;
+pub use votes::VoteStore;
+
+/// Called when a job is done, on the thread that did it.
+pub(crate) type Done<T> = Box<dyn FnOnce(io::Result<T>) + Send>;
+
+/// Pause between two attempts to append while there is no space.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// What the consensus appends.
+#[derive(Debug)]
+pub(crate) enum NewEntry {
+    /// The records that were taken last.
+    Taken(EntryRecords),
+    /// An entry of the leader, or of this log.
+    Received(Entry),
+    /// This member begins a term.
+    Leader,
+    /// This member names the members.
+    Members(Members),
+}
+
+pub(crate) enum WriteJob {
+    Append { number: u64, id: EntryId, records: EntryRecords, is_taken: bool, is_of_group: bool, done: Done<()> },
+    Cut { index: u64, done: Done<EntryEnd> },
+    Ballot { bytes: Vec<u8>, done: Done<()> },
+    Run(Box<dyn FnOnce(&LogMember) + Send>),
+}
+
+pub(crate) struct SyncJob {
+    /// The entry was acknowledged by a write, but must not overtake one that waits for its sync.
+    is_written_enough: bool,
+    done: Done<()>,
+}
+
+pub(crate) struct ReadJob {
+    index: u64,
+    bytes: usize,
+    done: oneshot::Sender<Result<Vec<(EntryId, EntryRecords)>, EntryError>>,
+}
+
+/// An entry that is in the log for the consensus, and not yet on the disk.
+#[derive(Debug)]
+struct Unwritten {
+    /// Distinguishes it from an entry of the same index that was cut.
+    number: u64,
+    id: EntryId,
+    records: EntryRecords,
+}
+
+#[derive(Debug)]
+struct DriverState {
+    /// The newest entry, written or not.
+    last: EntryEnd,
+    unwritten: VecDeque<Unwritten>,
+    next_number: u64,
+    /// The newest entry that is written and not being cut.
+    written: EntryEnd,
+    /// What the group has committed; may be ahead of what is written here.
+    committed: Lsn,
+    ballot: Option<Ballot>,
+    /// A cut is queued: what is written is unknown until it is done.
+    is_cutting: bool,
+}
+
+/// The log as the consensus drives it. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct LogDriver(Arc<Driver>);
+
+pub(crate) struct Driver {
+    node: NodeId,
+    log: Arc<Log>,
+    member: LogMember,
+    votes: Mutex<Box<dyn VoteStore>>,
+    durability: Durability,
+    state: Mutex<DriverState>,
+    pub(crate) writes: JobQueue<WriteJob>,
+    pub(crate) syncs: JobQueue<SyncJob>,
+    pub(crate) reads: JobQueue<ReadJob>,
+    /// Sync jobs that are not done.
+    unsynced: AtomicUsize,
+    #[cfg(test)]
+    faults: crate::simulation::Faults,
+}
+
+impl LogDriver {
+    /// Takes over an opened log. Syncs what it has: a killed process may have left written entries
+    /// that are not synced, and a ballot must not be given for them.
+    pub(crate) fn open(
+        node: NodeId,
+        log: Arc<Log>,
+        member: LogMember,
+        votes: Box<dyn VoteStore>,
+        ballot: Option<Ballot>,
+        durability: Durability,
+        #[cfg(test)] faults: crate::simulation::Faults,
+    ) -> io::Result<Self> {
+        member.sync().map_err(|failure| io::Error::other(failure.to_string()))?;
+        let last = member.last_entry();
+        let state = DriverState {
+            last,
+            unwritten: VecDeque::new(),
+            next_number: 0,
+            written: last,
+            committed: log.committed(),
+            ballot,
+            is_cutting: false,
+        };
+        Ok(Self(Arc::new(Driver {
+            node,
+            log,
+            member,
+            votes: Mutex::new(votes),
+            durability,
+            state: Mutex::new(state),
+            writes: JobQueue::new(),
+            syncs: JobQueue::new(),
+            reads: JobQueue::new(),
+            unsynced: AtomicUsize::new(0),
+            #[cfg(test)]
+            faults,
+        })))
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.0
+    }
+
+    fn state(&self) -> MutexGuard<'_, DriverState> {
+        self.0.state()
+    }
+
+    pub(crate) fn member(&self) -> &LogMember {
+        &self.0.member
+    }
+
+    /// Returns what the log says is committed.
+    pub(crate) fn committed(&self) -> Lsn {
+        self.0.log.committed()
+    }
+
+    /// Returns the newest entry, written or not.
+    pub(crate) fn last(&self) -> EntryEnd {
+        self.state().last
+    }
+
+    /// Returns the entry before the oldest that is kept.
+    pub(crate) fn purged(&self) -> io::Result<EntryId> {
+        let first = self.0.member.first_entry();
+        if first == 1 {
+            return Ok(EntryId::default());
+        }
+        Err(io::Error::other(format!(
+            "the log begins at entry {first}; a member needs all entries until it can install snapshots"
+        )))
+    }
+
+    /// Appends an entry, and returns before it is written. `done` is called when it is as durable
+    /// as it must be.
+    ///
+    /// # Panics
+    /// If the entry does not follow the newest one.
+    pub(crate) fn append(&self, id: EntryId, new: NewEntry, done: Done<()>) -> io::Result<()> {
+        let mut state = self.state();
+        let last = state.last;
+        assert!(
+            id.index == last.id.index + 1 && id.term >= last.id.term,
+            "entry {id} is appended behind {}",
+            last.id
+        );
+        let now_us = || self.0.log.clock().now_us();
+        let term_lsn = || {
+            LogMember::term_lsn_behind(last.last).ok_or_else(|| io::Error::other("the LSNs are exhausted"))
+        };
+        let is_taken = matches!(new, NewEntry::Taken(_));
+        let entry = match new {
+            NewEntry::Taken(records) => Entry::Batch(records),
+            NewEntry::Received(entry) => entry,
+            NewEntry::Leader => Entry::leader(term_lsn()?, now_us(), Term(id.term), self.0.node),
+            // The first entry may follow records of a single node that gave out more LSNs than it
+            // has written.
+            NewEntry::Members(members) if id.index == 1 => Entry::members(term_lsn()?, now_us(), members),
+            NewEntry::Members(members) => Entry::members(last.last.next(), now_us(), members),
+        };
+        let (number, records) = (state.next_number, entry.records().clone());
+        state.next_number += 1;
+        state.last = EntryEnd { id, last: records.last_lsn() };
+        state.unwritten.push_back(Unwritten { number, id, records: records.clone() });
+        let is_of_group = entry.is_of_group();
+        self.0.writes.push(WriteJob::Append { number, id, records, is_taken, is_of_group, done });
+        Ok(())
+    }
+
+    /// Removes the entries behind `index`. The log's end is unknown until `cut` is awaited, so
+    /// nothing may be appended before.
+    pub(crate) async fn cut_behind(&self, index: u64) -> io::Result<Option<EntryEnd>> {
+        let (done, cut) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.last.id.index <= index {
+                return Ok(None);
+            }
+            state.is_cutting = true;
+            while state.unwritten.pop_back_if(|entry| entry.id.index > index).is_some() {}
+            let done = Box::new(move |result| drop(done.send(result)));
+            self.0.writes.push(WriteJob::Cut { index, done });
+        }
+        let end = cut.await.map_err(|_| closed())??;
+        let mut state = self.state();
+        (state.last, state.written, state.is_cutting) = (end, end, false);
+        drop(state);
+        self.0.advance();
+        Ok(Some(end))
+    }
+
+    /// Saves a ballot; returns when it is durable.
+    pub(crate) async fn save_ballot(&self, ballot: Ballot) -> io::Result<()> {
+        let (done, saved) = oneshot::channel();
+        self.state().ballot = Some(ballot);
+        let done = Box::new(move |result| drop(done.send(result)));
+        self.0.writes.push(WriteJob::Ballot { bytes: message::encode_ballot(ballot), done });
+        saved.await.map_err(|_| closed())?
+    }
+
+    /// Returns the newest ballot.
+    pub(crate) fn ballot(&self) -> Option<Ballot> {
+        self.state().ballot
+    }
+
+    /// Runs `job` on the writer, behind all that was pushed before.
+    pub(crate) fn run(&self, job: impl FnOnce(&LogMember) + Send + 'static) {
+        self.0.writes.push(WriteJob::Run(Box::new(job)));
+    }
+
+    /// Takes what appenders have appended. If that is nothing, the next record calls the log's
+    /// waker.
+    pub(crate) async fn take(&self) -> Option<EntryRecords> {
+        let (done, taken) = oneshot::channel();
+        self.run(move |member| drop(done.send(member.try_take())));
+        taken.await.ok().flatten()
+    }
+
+    /// Notes that the group has committed everything up to `lsn`. The log is told when that is
+    /// written here.
+    pub(crate) fn commit(&self, lsn: Lsn) {
+        {
+            let mut state = self.state();
+            state.committed = state.committed.max(lsn);
+        }
+        self.0.advance();
+    }
+
+    /// Reads entries from `index` on, before `end`: at least one if there is one, up to about
+    /// `bytes`. Old ones come from the reader thread.
+    pub(crate) async fn read(&self, index: u64, end: u64, bytes: usize) -> io::Result<Vec<(EntryId, EntryRecords)>> {
+        let mut entries = {
+            let state = self.state();
+            if index >= end || index > state.last.id.index {
+                return Ok(Vec::new());
+            }
+            match state.unwritten.front() {
+                Some(first) if first.id.index <= index => {
+                    let skip = (index - first.id.index) as usize;
+                    take_bytes(state.unwritten.iter().skip(skip).map(|entry| (entry.id, &entry.records)), bytes)
+                }
+                _ => self.0.member.recent_entries(index, bytes),
+            }
+        };
+        if entries.is_empty() {
+            let (done, read) = oneshot::channel();
+            self.0.reads.push(ReadJob { index, bytes, done });
+            entries = read
+                .await
+                .map_err(|_| closed())?
+                .map_err(|error| io::Error::other(format!("reading entry {index}: {error}")))?;
+        }
+        entries.retain(|(id, _)| id.index < end);
+        Ok(entries)
+    }
+
+    /// Ends the threads once they have worked off their jobs.
+    pub(crate) fn close(&self) {
+        self.0.writes.close();
+        self.0.reads.close();
+    }
+}
+
+/// Clones entries up to about `bytes`, at least one.
+fn take_bytes<'a>(
+    entries: impl Iterator<Item = (EntryId, &'a EntryRecords)>,
+    bytes: usize,
+) -> Vec<(EntryId, EntryRecords)> {
+    let (mut taken, mut size) = (Vec::new(), 0);
+    for (id, records) in entries {
+        size += records.bytes().len();
+        if size > bytes && !taken.is_empty() {
+            break;
+        }
+        taken.push((id, records.clone()));
+    }
+    taken
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the log of the member is closed")
+}
+
+impl Driver {
+    fn state(&self) -> MutexGuard<'_, DriverState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the log what is committed and written.
+    fn advance(&self) {
+        let committed = {
+            let state = self.state();
+            if state.is_cutting {
+                return;
+            }
+            state.committed.min(state.written.last)
+        };
+        // What is committed is never cut, so it stays written.
+        if committed > self.log.committed() {
+            self.member.commit(committed);
+        }
+    }
+
+    /// Does one job of the writer.
+    pub(crate) fn write(&self, job: WriteJob) {
+        match job {
+            WriteJob::Append { number, id, records, is_taken, is_of_group, done } => {
+                match self.append(id, &records, is_taken) {
+                    Ok(()) => {
+                        self.note_written(number, id, &records);
+                        self.acknowledge(is_of_group, done);
+                    }
+                    Err(error) => done(Err(io::Error::other(format!("appending entry {id}: {error}")))),
+                }
+            }
+            WriteJob::Cut { index, done } => {
+                let cut = self.member.cut_behind(index);
+                let cut = cut.map(|()| self.member.last_entry());
+                done(cut.map_err(|error| io::Error::other(format!("cutting behind entry {index}: {error}"))));
+            }
+            WriteJob::Ballot { bytes, done } => {
+                let saved = self.votes.lock().unwrap_or_else(PoisonError::into_inner).save(&bytes);
+                done(saved.map_err(|error| io::Error::new(error.kind(), format!("saving a ballot: {error}"))));
+            }
+            WriteJob::Run(job) => job(&self.member),
+        }
+    }
+
+    /// Appends an entry; waits while there is no space.
+    fn append(&self, id: EntryId, records: &EntryRecords, is_taken: bool) -> Result<(), AppendError> {
+        if is_taken {
+            return self.member.write_taken(id, records);
+        }
+        loop {
+            match self.member.append(id, records) {
+                Err(AppendError::Full(_) | AppendError::Stalled(_)) if !self.writes.is_closed() => {
+                    std::thread::sleep(FULL_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn note_written(&self, number: u64, id: EntryId, records: &EntryRecords) {
+        {
+            let mut state = self.state();
+            // An entry that was cut meanwhile is not there any more.
+            if state.unwritten.pop_front_if(|entry| entry.number == number).is_none() {
+                return;
+            }
+            state.written = EntryEnd { id, last: records.last_lsn() };
+        }
+        self.advance();
+    }
+
+    fn acknowledge(&self, is_of_group: bool, done: Done<()>) {
+        let is_written_enough = !is_of_group && self.durability != Durability::Always;
+        #[cfg(test)]
+        if self.faults.acknowledge_before_sync {
+            self.syncs.push(SyncJob { is_written_enough: false, done: Box::new(|_| {}) });
+            return done(Ok(()));
+        }
+        // Only this thread adds to the number.
+        if is_written_enough && self.unsynced.load(Ordering::Acquire) == 0 {
+            return done(Ok(()));
+        }
+        self.unsynced.fetch_add(1, Ordering::AcqRel);
+        self.syncs.push(SyncJob { is_written_enough, done });
+    }
+
+    /// Syncs for `first` and all jobs behind it.
+    pub(crate) fn sync(&self, first: SyncJob) {
+        let mut jobs = vec![first];
+        while let Next::Job(job) = self.syncs.try_pop() {
+            jobs.push(job);
+        }
+        let needs_sync = jobs.iter().any(|job| !job.is_written_enough);
+        let synced = if needs_sync { self.member.sync().map(drop) } else { Ok(()) };
+        let count = jobs.len();
+        for job in jobs {
+            let result = synced.as_ref().map(|()| ()).map_err(|failure| io::Error::other(failure.to_string()));
+            (job.done)(result);
+        }
+        self.unsynced.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    /// Syncs what is written, if it is not durable: with an interval, nothing else does.
+    pub(crate) fn sync_interval(&self) {
+        if self.log.durable() < self.log.written() {
+            // If the log has failed, the next append says so.
+            drop(self.member.sync());
+        }
+    }
+
+    pub(crate) fn read(&self, job: ReadJob) {
+        drop(job.done.send(self.member.entries(job.index, job.bytes)));
+    }
+}

@@ -1,0 +1,255 @@
+//! A member of a group on threads of its own.
+//!
+//! ```text
+//!  raft thread:  consensus, pump, sends and answers; a runtime of tokio; never waits for the disk
+//!  writer, sync, reader: see `driver`
+//! ```
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc as blocking};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use tidemark_log::{Log, Member as LogMember};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::consensus::{Consensus, GroupStatus, Refusal};
+use crate::driver::{LogDriver, Threads, VoteStore};
+use crate::ids::{NodeId, Term};
+use crate::member::{Member, Members};
+use crate::net::transport::{Lane, Service, Transport};
+use crate::raft::{Node, NodeParts, Real};
+use crate::role::{Role, TermListener};
+use crate::settings::Settings;
+use crate::wire::message::decode_ballot;
+
+/// What a member of a group is made of.
+pub struct GroupParts {
+    /// The member's name.
+    pub node: NodeId,
+    /// Timing and limits.
+    pub settings: Settings,
+    /// Its log, opened with [`Log::open_member`].
+    pub log: Arc<Log>,
+    /// The group's side of the log.
+    pub member: LogMember,
+    /// Where the ballot is kept.
+    pub votes: Box<dyn VoteStore>,
+    /// The bytes that `votes` had when it was opened.
+    pub ballot: Option<Vec<u8>>,
+    /// Is notified of terms and cuts.
+    pub listener: Arc<dyn TermListener>,
+}
+
+impl std::fmt::Debug for GroupParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GroupParts").field("node", &self.node).field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+/// Answers the frames of other members, from the moment at which the member takes part. Until then
+/// connections close.
+#[derive(Clone)]
+pub struct GroupService(Arc<OnceLock<Node<Real>>>);
+
+impl std::fmt::Debug for GroupService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GroupService")
+    }
+}
+
+impl Service for GroupService {
+    async fn serve(
+        &self,
+        from: NodeId,
+        lane: Lane,
+        requests: mpsc::Receiver<Bytes>,
+        answers: mpsc::Sender<Vec<u8>>,
+    ) {
+        if let Some(node) = self.0.get() {
+            node.serve(from, lane, requests, answers).await;
+        }
+    }
+}
+
+/// A member of a group. Dropping it closes it.
+pub struct Group {
+    node: Node<Real>,
+    service: GroupService,
+    runtime: Handle,
+    running: Mutex<Option<Running>>,
+}
+
+/// What is there until the member is closed.
+struct Running {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+    threads: Threads,
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    /// Starts a member. `connect` runs on the thread of the consensus, inside its runtime: it makes
+    /// the transport, and starts a listener for the service if there is one. If the member may have
+    /// taken part before, this blocks for a lease.
+    ///
+    /// # Errors
+    /// The ballot, the settings or the log are invalid, or a thread cannot be started.
+    pub fn start<T: Transport>(
+        parts: GroupParts,
+        connect: impl FnOnce(GroupService) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<Self> {
+        let GroupParts { node: me, settings, log, member, votes, ballot, listener } = parts;
+        let ballot = match ballot {
+            None => None,
+            Some(bytes) => Some(decode_ballot(&bytes).ok_or_else(|| {
+                io::Error::other(format!("the {} bytes of the saved ballot are none", bytes.len()))
+            })?),
+        };
+        let driver = LogDriver::open(
+            me,
+            log,
+            member,
+            votes,
+            ballot,
+            settings.durability,
+            #[cfg(test)]
+            crate::simulation::Faults::default(),
+        )?;
+        let mut threads = Threads::start(driver.driver())?;
+        let (started, start) = blocking::channel();
+        let (stop, stopped) = oneshot::channel();
+        let parts = NodeParts {
+            me,
+            settings,
+            driver: driver.clone(),
+            listener,
+            #[cfg(test)]
+            faults: crate::simulation::Faults::default(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("tidemark-raft".to_owned())
+            .spawn(move || run(parts, connect, &started, stopped));
+        let begun = match &thread {
+            Ok(_) => start.recv().unwrap_or_else(|_| Err(io::Error::other("the thread of the consensus has ended"))),
+            Err(error) => Err(io::Error::new(error.kind(), format!("starting a thread: {error}"))),
+        };
+        match (begun, thread) {
+            (Ok((node, service, runtime)), Ok(thread)) => {
+                let running = Mutex::new(Some(Running { stop, thread, threads }));
+                Ok(Self { node, service, runtime, running })
+            }
+            (begun, thread) => {
+                driver.close();
+                threads.join();
+                if let Ok(thread) = thread {
+                    drop(thread.join());
+                }
+                Err(begun.err().unwrap_or_else(|| io::Error::other("the thread of the consensus has ended")))
+            }
+        }
+    }
+
+    /// Returns what answers the frames of other members.
+    pub fn service(&self) -> GroupService {
+        self.service.clone()
+    }
+
+    /// Runs a task on the thread of the consensus and waits for its result.
+    fn call<R: Send + 'static>(&self, task: impl Future<Output = R> + Send + 'static) -> io::Result<R> {
+        let (done, result) = blocking::channel();
+        drop(self.runtime.spawn(async move { drop(done.send(task.await)) }));
+        result.recv().map_err(|_| io::Error::other("this member of the group is closed"))
+    }
+}
+
+type Begun = io::Result<(Node<Real>, GroupService, Handle)>;
+
+fn run<T: Transport>(
+    parts: NodeParts,
+    connect: impl FnOnce(GroupService) -> io::Result<T>,
+    started: &blocking::Sender<Begun>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    runtime.block_on(async {
+        let service = GroupService(Arc::new(OnceLock::new()));
+        let begun = async { Node::<Real>::start(parts, connect(service.clone())?).await }.await;
+        match begun {
+            Err(error) => drop(started.send(Err(error))),
+            Ok(node) => {
+                drop(service.0.set(node.clone()));
+                drop(started.send(Ok((node.clone(), service, Handle::current()))));
+                // An error means that the group was dropped.
+                drop(stopped.await);
+                node.shutdown().await;
+            }
+        }
+    });
+}
+
+impl Consensus for Group {
+    fn role(&self) -> Role {
+        self.node.reign.role.role(self.node.now(), self.node.settings.lease())
+    }
+
+    fn admit(&self) -> Result<Term, Refusal> {
+        match self.role() {
+            Role::Leading { term } if self.has_lease(term) => Ok(term),
+            Role::Following { leader: Some(leader) } => Err(Refusal::Moved(leader)),
+            Role::Leading { .. } | Role::Following { leader: None } => Err(Refusal::NoLeader),
+        }
+    }
+
+    fn has_lease(&self, term: Term) -> bool {
+        self.node.reign.lease.is_valid(term, self.node.now())
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.node.members().map_or_else(Vec::new, |members| members.list())
+    }
+
+    fn status(&self) -> GroupStatus {
+        let status = self.node.status();
+        GroupStatus {
+            role: self.role(),
+            term: status.term,
+            last: status.last,
+            committed: status.applied,
+            matching: status.matching.into_iter().map(|(node, id)| (NodeId(node), id)).collect(),
+            quorum_age: status.quorum_age,
+            failure: status.failure,
+        }
+    }
+
+    fn init(&self, members: Members) -> io::Result<()> {
+        let node = self.node.clone();
+        self.call(async move { node.init(members).await })?
+    }
+
+    fn close(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { stop, thread, mut threads }) = running else { return };
+        let _ = stop.send(());
+        // A panic there has been printed; the member takes no part any more either way.
+        drop(thread.join());
+        self.node.driver.close();
+        threads.join();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+

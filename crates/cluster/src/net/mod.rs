@@ -1,0 +1,3 @@
+//! Connections between members.
+
+pub mod transport;

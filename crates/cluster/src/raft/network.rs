@@ -1,0 +1,283 @@
+//! The library's network over a transport of ordered frames, and the answers to peers.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use openraft::base::{BoxFuture, BoxStream};
+use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::{Backoff, RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::storage::Snapshot;
+use openraft::{OptionalSend, Raft};
+use tokio::sync::mpsc;
+
+use super::apply::{Apply, SnapshotHandle};
+use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
+use crate::ids::NodeId;
+use crate::member::Addresses;
+use crate::net::transport::{Lane, Transport};
+use crate::wire::message::{AppendAnswer, Request, VoteAnswer, VoteQuestion};
+
+/// Limit on the requests with entries that wait for their answers, for each member.
+const IN_FLIGHT_MAX: usize = 64;
+/// Pauses between attempts to reach a member. Those of the library would be 200 ms.
+const BACKOFF_MS: [u64; 4] = [5, 10, 20, 40];
+const BACKOFF_MAX: Duration = Duration::from_millis(50);
+
+/// Makes clients. The library asks for a new one at each vote, so all share the connections of the
+/// transport.
+pub(crate) struct Clients<T>(pub(crate) T);
+
+/// Sends to one member on one lane.
+pub(crate) struct Client<T> {
+    transport: T,
+    to: NodeId,
+    lane: Lane,
+}
+
+impl<T: Transport> Clients<T> {
+    fn client(&self, to: u64, lane: Lane) -> Client<T> {
+        Client { transport: self.0.clone(), to: NodeId(to), lane }
+    }
+}
+
+impl<C: Cfg, T: Transport> RaftNetworkFactory<C> for Clients<T> {
+    type Network = Client<T>;
+
+    async fn new_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+        self.client(to, Lane::Log)
+    }
+
+    async fn new_heartbeat_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+        self.client(to, Lane::Heartbeat)
+    }
+
+    async fn new_snapshot_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+        self.client(to, Lane::Snapshot)
+    }
+}
+
+fn unreachable<C: Cfg>(what: &str) -> Unreachable<C> {
+    Unreachable::from_string(what)
+}
+
+impl<T: Transport> Client<T> {
+    async fn ask<C: Cfg, A>(
+        &self,
+        request: &Request,
+        read: impl FnOnce(&[u8]) -> Option<A>,
+    ) -> Result<A, RPCError<C>> {
+        let answer = self.transport.send(self.to, Lane::Control, request.encode()).await;
+        let answer = answer.map_err(|_| unreachable("the connection was lost"))?;
+        Ok(read(&answer).ok_or_else(|| unreachable("the answer is no answer"))?)
+    }
+}
+
+impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<T> {
+    type SnapshotData = SnapshotHandle;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest<C>,
+        _: RPCOption,
+    ) -> Result<AppendEntriesResponse<C>, RPCError<C>> {
+        let answer = self.transport.send(self.to, self.lane, append_request(request).encode()).await;
+        let answer = answer.map_err(|_| unreachable("the connection was lost"))?;
+        Ok(match AppendAnswer::decode(&answer).ok_or_else(|| unreachable("the answer is no answer"))? {
+            AppendAnswer::Matching(_) => AppendEntriesResponse::Success,
+            AppendAnswer::Conflict(_) => AppendEntriesResponse::Conflict,
+            AppendAnswer::Deposed(ballot) => AppendEntriesResponse::HigherVote(to_vote(ballot)),
+        })
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        requests: S,
+        _: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<C>, RPCError<C>>>, RPCError<C>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<C>> + OptionalSend + Unpin + 'static,
+    {
+        let (transport, to, lane) = (self.transport.clone(), self.to, self.lane);
+        let answers = requests
+            .map(move |request| {
+                let answer = transport.send(to, lane, append_request(request).encode());
+                async move {
+                    let answer = answer.await.map_err(|_| unreachable("the connection was lost"))?;
+                    let answer = AppendAnswer::decode(&answer);
+                    Ok(append_result(answer.ok_or_else(|| unreachable("the answer is no answer"))?))
+                }
+            })
+            .buffered(IN_FLIGHT_MAX);
+        Box::pin(async move { Ok(Box::pin(answers) as BoxStream<'s, _>) })
+    }
+
+    async fn vote(&mut self, question: VoteRequest<C>, _: RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
+        self.ask(&Request::Vote(vote_question(&question)), vote_response).await
+    }
+
+    async fn pre_vote(&mut self, question: VoteRequest<C>, _: RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
+        self.ask(&Request::PreVote(vote_question(&question)), vote_response).await
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<C>,
+        _: RPCOption,
+    ) -> Result<TransferLeaderResponse<C>, RPCError<C>> {
+        let request = Request::Transfer {
+            from: from_vote(request.from_leader()),
+            to: *request.to_node_id(),
+            last: from_log_id(request.last_log_id().copied()),
+        };
+        self.ask(&request, |_| Some(())).await?;
+        Ok(Ok(()))
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        _: Vote,
+        _: Snapshot<TermId, u64, Addresses, SnapshotHandle>,
+        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> Result<SnapshotResponse<C>, StreamingError<C>> {
+        Err(StreamingError::Unreachable(unreachable("snapshots are not sent yet")))
+    }
+
+    fn backoff(&self) -> Option<Backoff> {
+        let pauses = BACKOFF_MS.into_iter().map(Duration::from_millis);
+        Some(Backoff::new(pauses.chain(std::iter::repeat(BACKOFF_MAX))))
+    }
+}
+
+fn append_request<C: Cfg>(request: AppendEntriesRequest<C>) -> Request {
+    let entry = |entry: LogEntry| entry.into_log().expect("entries of the log have records");
+    Request::Append {
+        ballot: from_vote(&request.vote),
+        previous: from_log_id(request.prev_log_id),
+        committed: from_log_id(request.leader_commit),
+        entries: request.entries.into_iter().map(entry).collect(),
+    }
+}
+
+fn append_result<C: Cfg>(answer: AppendAnswer) -> StreamAppendResult<C> {
+    match answer {
+        AppendAnswer::Matching(id) => Ok(to_log_id(id)),
+        // Before the first entry nothing differs: a peer that says so is wrong, and the library
+        // asks again.
+        AppendAnswer::Conflict(id) => {
+            Err(StreamAppendError::Conflict(to_log_id(id).unwrap_or_else(|| openraft::LogId::new_term_index(0, 0))))
+        }
+        AppendAnswer::Deposed(ballot) => Err(StreamAppendError::HigherVote(to_vote(ballot))),
+    }
+}
+
+fn vote_question<C: Cfg>(request: &VoteRequest<C>) -> VoteQuestion {
+    VoteQuestion {
+        ballot: from_vote(&request.vote),
+        last: from_log_id(request.last_log_id),
+        is_transfer: request.leadership_transfer,
+    }
+}
+
+fn vote_request<C: Cfg>(question: VoteQuestion) -> VoteRequest<C> {
+    let mut request = VoteRequest::new(to_vote(question.ballot), to_log_id(question.last));
+    request.leadership_transfer = question.is_transfer;
+    request
+}
+
+fn vote_response<C: Cfg>(bytes: &[u8]) -> Option<VoteResponse<C>> {
+    let answer = VoteAnswer::decode(bytes)?;
+    Some(VoteResponse::new(to_vote(answer.ballot), to_log_id(answer.last), answer.is_granted))
+}
+
+fn vote_answer<C: Cfg>(response: &VoteResponse<C>) -> VoteAnswer {
+    VoteAnswer {
+        ballot: from_vote(&response.vote),
+        last: from_log_id(response.last_log_id),
+        is_granted: response.vote_granted,
+    }
+}
+
+/// Serves a connection with entries or heartbeats. `heard` is called for each request. Ends at a
+/// refusal, as the library does, or at a frame that is no request.
+pub(crate) async fn serve_appends<C: Cfg>(
+    raft: Raft<C, Apply>,
+    requests: mpsc::Receiver<Bytes>,
+    answers: mpsc::Sender<Vec<u8>>,
+    heard: impl Fn() + Send + 'static,
+) {
+    let requests = stream::unfold((requests, heard), |(mut requests, heard)| async move {
+        let request = read_append(&requests.recv().await?)?;
+        heard();
+        Some((request, (requests, heard)))
+    });
+    let mut results = std::pin::pin!(raft.stream_append(requests));
+    while let Some(Ok(result)) = results.next().await {
+        let is_refused = result.is_err();
+        let answer = match result {
+            Ok(id) => AppendAnswer::Matching(from_log_id(id)),
+            Err(StreamAppendError::Conflict(id)) => AppendAnswer::Conflict(from_log_id(Some(id))),
+            Err(StreamAppendError::HigherVote(vote)) => AppendAnswer::Deposed(from_vote(&vote)),
+        };
+        if answers.send(answer.encode()).await.is_err() || is_refused {
+            return;
+        }
+    }
+}
+
+fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
+    let Some(Request::Append { ballot, previous, committed, entries }) = Request::decode(frame) else {
+        tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request with entries");
+        return None;
+    };
+    let entries = entries.into_iter().map(|(id, entry)| LogEntry::of_log(id, entry)).collect::<Option<_>>()?;
+    Some(AppendEntriesRequest {
+        vote: to_vote(ballot),
+        prev_log_id: to_log_id(previous),
+        entries,
+        leader_commit: to_log_id(committed),
+    })
+}
+
+/// Serves a connection with votes and transfers.
+pub(crate) async fn serve_control<C: Cfg>(
+    raft: Raft<C, Apply>,
+    mut requests: mpsc::Receiver<Bytes>,
+    answers: mpsc::Sender<Vec<u8>>,
+) {
+    while let Some(frame) = requests.recv().await {
+        let Some(answer) = control(&raft, &frame).await else { return };
+        if answers.send(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers one frame; `None` if it is no request, or the consensus has ended.
+async fn control<C: Cfg>(raft: &Raft<C, Apply>, frame: &[u8]) -> Option<Vec<u8>> {
+    match Request::decode(frame) {
+        Some(Request::Vote(question)) => {
+            let response = raft.vote(vote_request(question)).await.ok()?;
+            Some(vote_answer(&response).encode())
+        }
+        Some(Request::PreVote(question)) => {
+            let response = raft.pre_vote(vote_request(question)).await.ok()?;
+            Some(vote_answer(&response).encode())
+        }
+        Some(Request::Transfer { from, to, last }) => {
+            let request = TransferLeaderRequest::new(to_vote(from), to, to_log_id(last));
+            raft.handle_transfer_leader(request).await.ok()?.ok()?;
+            Some(Vec::new())
+        }
+        Some(Request::Append { .. }) | None => {
+            tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request for a vote");
+            None
+        }
+    }
+}

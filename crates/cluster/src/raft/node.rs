@@ -1,0 +1,293 @@
+//! One member: the library over a driver of the log and a transport, on any runtime.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::errors::{ClientWriteError, ForwardReason};
+use openraft::type_config::TypeConfigExt;
+use openraft::type_config::alias::InstantOf;
+use openraft::{Raft, ServerState};
+use tidemark_log::{EntryId, EntryRecords};
+use tokio::sync::{mpsc, oneshot};
+
+use super::apply::{Applied, Apply};
+use super::config::config;
+use super::network::{Clients, serve_appends, serve_control};
+use super::storage::{Seen, Storage};
+use super::types::{Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership};
+use crate::driver::LogDriver;
+use crate::ids::{NodeId, Term};
+use crate::member::Members;
+use crate::net::transport::{Lane, Transport};
+use crate::pump::{Proposal, Propose, pump};
+use crate::reign::Reign;
+use crate::role::{RoleCell, TermListener};
+use crate::settings::Settings;
+use crate::start::find_committed;
+
+/// Pause before a refused batch is proposed again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(2);
+/// Part of the lease that a start waits for beyond it: clocks of machines differ in speed.
+const START_DIVISOR: u32 = 4;
+/// Time behind the end of a silent leader's lease, so that the other members see the end too.
+const HINT_MARGIN: Duration = Duration::from_millis(1);
+
+/// What a member is made of.
+pub(crate) struct NodeParts {
+    pub(crate) me: NodeId,
+    pub(crate) settings: Settings,
+    pub(crate) driver: LogDriver,
+    pub(crate) listener: Arc<dyn TermListener>,
+    #[cfg(test)]
+    pub(crate) faults: crate::simulation::Faults,
+}
+
+/// A running member. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Node<C: Cfg> {
+    raft: Raft<C, Apply>,
+    apply: Apply,
+    pub(crate) driver: LogDriver,
+    pub(crate) reign: Arc<Reign>,
+    pub(crate) settings: Settings,
+    /// The zero of this member's clock.
+    began: InstantOf<C>,
+}
+
+/// What a group looks like from one member.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeStatus {
+    pub(crate) term: Term,
+    pub(crate) last: EntryId,
+    pub(crate) applied: EntryId,
+    /// The other members' last entry that is known to be there; only at the leader.
+    pub(crate) matching: BTreeMap<u64, EntryId>,
+    /// When a quorum acknowledged this leader last, as the age of that.
+    pub(crate) quorum_age: Option<Duration>,
+    /// Why the consensus has ended.
+    pub(crate) failure: Option<String>,
+}
+
+impl<C: Cfg> Node<C> {
+    /// Starts a member. If it may have taken part before, this waits a lease first: it has
+    /// forgotten which leader it had promised to wait for.
+    ///
+    /// # Errors
+    /// The settings are invalid, or the log cannot be read.
+    pub(crate) async fn start<T: Transport>(parts: NodeParts, transport: T) -> io::Result<Self> {
+        let NodeParts { me, settings, driver, listener, .. } = parts;
+        settings.check().map_err(io::Error::other)?;
+        let found = find_committed(driver.member(), driver.committed())?;
+        let ballot = driver.ballot();
+        let role = RoleCell::new(me, ballot);
+        let reign = Reign::new(
+            driver.clone(),
+            role,
+            listener,
+            #[cfg(test)]
+            parts.faults,
+        );
+        if ballot.is_some() || driver.last().id.index > 0 {
+            let lease = settings.lease();
+            C::sleep(lease + lease / START_DIVISOR).await;
+        }
+        let began = C::now();
+        let seen = Arc::new(Seen::default());
+        let storage = Storage::new(driver.clone(), reign.clone(), seen.clone(), settings.request_bytes);
+        let applied = applied(found.last.id, found.members)?;
+        let apply = Apply::new(driver.clone(), reign.clone(), applied);
+        #[cfg(test)]
+        let restore_leader = parts.faults.restore_leader;
+        #[cfg(not(test))]
+        let restore_leader = false;
+        let config = config(&settings, restore_leader).map_err(io::Error::other)?;
+        let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), Clients(transport), storage, apply.clone())
+            .await
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let node = Self { raft, apply, driver, reign, settings, began };
+        let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
+        drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
+        drop(C::spawn(mirror_lease(node.clone())));
+        Ok(node)
+    }
+
+    /// Returns the time since the member began.
+    pub(crate) fn now(&self) -> Duration {
+        C::now() - self.began
+    }
+
+    /// Makes the members the first of a new group. Called at one of them.
+    ///
+    /// # Errors
+    /// The group has begun, or a member does not vote.
+    pub(crate) async fn init(&self, members: Members) -> io::Result<()> {
+        if members.list().iter().any(|member| !member.is_voter) {
+            return Err(io::Error::other("the first members of a group all vote; a learner joins later"));
+        }
+        self.raft.initialize(members.nodes).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Returns the members by the newest entry that names them; `None` before the first.
+    pub(crate) fn members(&self) -> Option<Members> {
+        let metrics = self.raft.metrics();
+        let stored = metrics.borrow_watched().membership_config.clone();
+        stored.log_id().is_some().then(|| from_membership(stored.membership()))
+    }
+
+    pub(crate) fn status(&self) -> NodeStatus {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let replication = metrics.replication.iter().flatten();
+        NodeStatus {
+            term: Term(metrics.current_term),
+            last: self.driver.last().id,
+            applied: from_log_id(self.apply.applied().last),
+            matching: replication.map(|(node, id)| (*node, from_log_id(*id))).collect(),
+            quorum_age: metrics.last_quorum_acked.map(|acked| {
+                let acked: InstantOf<C> = *acked;
+                if acked < C::now() { C::now() - acked } else { Duration::ZERO }
+            }),
+            failure: metrics.running_state.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// Serves one connection of member `from`.
+    pub(crate) async fn serve(
+        &self,
+        from: NodeId,
+        lane: Lane,
+        requests: mpsc::Receiver<Bytes>,
+        answers: mpsc::Sender<Vec<u8>>,
+    ) {
+        match lane {
+            Lane::Log | Lane::Heartbeat => {
+                let node = self.clone();
+                let heard = move || node.reign.role.note_heard(node.now());
+                serve_appends(self.raft.clone(), requests, answers, heard).await;
+                if lane == Lane::Heartbeat {
+                    let node = self.clone();
+                    drop(C::spawn(async move { node.stand_if_silent(from).await }));
+                }
+            }
+            Lane::Control => serve_control(self.raft.clone(), requests, answers).await,
+            // Snapshots are not received yet; the connection closes.
+            Lane::Snapshot => {}
+        }
+    }
+
+    /// Stands for election at the end of the lease of `from`, whose connection for heartbeats has
+    /// closed, if it is the leader and stays silent: probably its kernel has closed it because the
+    /// process died. Saves the random time that members wait otherwise.
+    async fn stand_if_silent(&self, from: NodeId) {
+        let followed = self.reign.role.followed().filter(|(leader, _)| *leader == from);
+        let Some((_, heard)) = followed else { return };
+        let ends = heard + self.settings.lease() + HINT_MARGIN;
+        C::sleep(ends.saturating_sub(self.now())).await;
+        // A later message, over a new connection, extended the lease; or there is another leader.
+        if self.reign.role.followed() == Some((from, heard)) {
+            // It fails when the consensus has ended, and is refused while a lease is valid.
+            drop(self.raft.trigger().elect(true).await);
+        }
+    }
+
+    /// Ends the consensus. The driver stays open.
+    pub(crate) async fn shutdown(&self) {
+        drop(self.raft.shutdown().await);
+    }
+}
+
+fn applied(last: EntryId, members: Option<(EntryId, Members)>) -> io::Result<Applied> {
+    let members = match members {
+        None => StoredMembership::default(),
+        Some((id, members)) => {
+            let invalid = || io::Error::other(format!("entry {id} has invalid members"));
+            StoredMembership::new(to_log_id(id), to_membership(members).ok_or_else(invalid)?)
+        }
+    };
+    Ok(Applied { last: to_log_id(last), members })
+}
+
+/// Mirrors the lease until the consensus ends.
+async fn mirror_lease<C: Cfg>(node: Node<C>) {
+    let mut metrics = node.raft.metrics();
+    loop {
+        {
+            let metrics = metrics.borrow_watched();
+            let leading = node.reign.role.leading();
+            if let (Some(term), ServerState::Leader, Some(acked)) = (leading, metrics.state, metrics.last_quorum_acked)
+                && metrics.current_term == term.0
+            {
+                let acked: InstantOf<C> = *acked;
+                let sent = if acked > node.began { acked - node.began } else { Duration::ZERO };
+                node.reign.lease.extend(term, sent, node.settings.lease());
+            }
+        }
+        if metrics.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Proposes to the library.
+struct Proposer<C: Cfg> {
+    raft: Raft<C, Apply>,
+    driver: LogDriver,
+    seen: Arc<Seen>,
+}
+
+impl<C: Cfg> Propose for Proposer<C> {
+    async fn propose(&self, term: Term, records: EntryRecords) -> Proposal {
+        self.seen.clear();
+        let last = records.last_lsn();
+        let (refused, mut refusal) = oneshot::channel();
+        let driver = self.driver.clone();
+        let responder = C::responder(
+            // What waits for the batch is released here: `apply` comes later.
+            Box::new(move |_: LogId| driver.commit(last)),
+            Box::new(move |result| {
+                if let Err(error) = result {
+                    let _ = refused.send(proposal_of(&error));
+                }
+            }),
+        );
+        let leader = *openraft::LogId::new_term_index(term.0, 0).committed_leader_id();
+        let batch = Batch { records, is_taken: true };
+        if self.raft.write(batch).with_leader(leader).responder(responder).await.is_err() {
+            return Proposal::Closed;
+        }
+        loop {
+            if self.seen.is(last) {
+                return Proposal::InLog;
+            }
+            tokio::select! {
+                biased;
+                result = &mut refusal => return match result {
+                    Ok(proposal) => proposal,
+                    // Dropped without a refusal: applied already, or the consensus has ended.
+                    Err(_) if self.seen.is(last) => Proposal::InLog,
+                    Err(_) => Proposal::Lost,
+                },
+                () = self.seen.changed() => {}
+            }
+        }
+    }
+
+    async fn pause(&self) {
+        C::sleep(REFUSED_PAUSE).await;
+    }
+}
+
+fn proposal_of<C: Cfg>(error: &ClientWriteError<C>) -> Proposal {
+    match error {
+        ClientWriteError::ForwardToLeader(forward)
+            if matches!(forward.reason, ForwardReason::LeaseExpired | ForwardReason::LeadershipTransfer) =>
+        {
+            Proposal::Refused
+        }
+        _ => Proposal::Lost,
+    }
+}
