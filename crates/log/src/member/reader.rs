@@ -211,6 +211,8 @@ impl EntryReader {
     /// Reads the next frame: its place in `bytes`, and what it says if it is a marker.
     fn frame(&mut self, shared: &Shared, next: Lsn) -> Result<(Range<usize>, Option<Marker>), EntryError> {
         let (codec, salt) = (self.segment.codec(), self.segment.header.salt);
+        // What was read ahead may have been written since.
+        let mut is_fresh = false;
         loop {
             match codec.decode(&self.bytes[self.used..], salt, &mut Vec::new()) {
                 Step::Frame { consumed, lsn, marker } => {
@@ -233,9 +235,14 @@ impl EntryReader {
                     let filled = read_full(&*self.segment.file, &mut bytes, self.offset).map_err(failed)?;
                     bytes.truncate(filled);
                     (self.bytes, self.used) = (bytes, 0);
+                    is_fresh = true;
                     if filled < needed {
                         return Err(self.damage(shared, next, "nothing is written there").into());
                     }
+                }
+                Step::Unwritten | Step::Invalid(_) if !is_fresh => {
+                    self.bytes.clear();
+                    self.used = 0;
                 }
                 Step::Unwritten => {
                     return Err(self.damage(shared, next, "nothing is written there").into());

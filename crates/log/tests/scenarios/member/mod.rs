@@ -359,6 +359,44 @@ fn a_taker_is_woken_by_the_first_record() {
 }
 
 #[test]
+fn a_reader_that_has_read_ahead_sees_what_is_written_later() {
+    let storage = MemoryStorage::new();
+    let (log, member) = leader(&storage);
+    for _ in 0..3 {
+        write(&log, &member, 1, &[b"old"]);
+    }
+    let (log, member, _) = open(&storage.fork());
+    let read = |index, bytes| member.entries(index, bytes).expect("reads").len();
+    assert_eq!(read(1, 1), 1, "the rest of the segment is read ahead");
+    member.lead();
+    write(&log, &member, 1, &[b"new"]);
+    assert_eq!(read(2, usize::MAX), 4);
+}
+
+#[test]
+fn an_appender_calls_the_waker_of_a_member_that_found_no_records() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let (log, member) = leader(&MemoryStorage::new());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let called = calls.clone();
+    member.set_waker(Box::new(move || {
+        called.fetch_add(1, Ordering::Relaxed);
+    }));
+    let append = || log.append(1, 1, |buffer| buffer.push(1)).expect("is accepted");
+    let before = calls.load(Ordering::Relaxed);
+    assert_eq!(member.try_take(), None);
+    append();
+    append();
+    assert_eq!(calls.load(Ordering::Relaxed), before + 1, "once for both");
+    let records = member.try_take().expect("there are records");
+    assert_eq!(records.iter().count(), 2);
+    append();
+    assert_eq!(calls.load(Ordering::Relaxed), before + 1, "the member looks again");
+    member.write_taken(EntryId { index: member.last_entry().id.index + 1, term: 1 }, &records).expect("is written");
+    assert!(member.try_take().is_some());
+}
+
+#[test]
 fn no_flipped_bit_gives_another_entry() {
     let storage = MemoryStorage::new();
     let (log, member) = leader(&storage);
