@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tidemark_log::EntryId;
 
-use crate::ids::{NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::{Member, Members};
 use crate::role::Role;
+use crate::term::Term;
 
 /// Why a command may not run now. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,9 @@
 
 use tidemark_log::{EntryRecords, Lsn};
 
-use crate::ids::{NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::Members;
+use crate::term::Term;
 use crate::wire::codec::{Reader, Writer};
 
 /// The kinds of records that a group writes. They are given out from the top, those of the engine
@@ -117,9 +118,10 @@ mod tests {
     use crate::member::Member;
 
     fn batch(kinds: &[u8]) -> EntryRecords {
-        let frames = kinds.iter().zip(7..).flat_map(|(kind, lsn)| {
-            EntryRecords::of_record(Lsn(lsn), 1, *kind, b"payload").bytes().to_vec()
-        });
+        let frames = kinds
+            .iter()
+            .zip(7..)
+            .flat_map(|(kind, lsn)| EntryRecords::of_record(Lsn(lsn), 1, *kind, b"payload").bytes().to_vec());
         EntryRecords::parse(frames.collect::<Vec<_>>().into()).expect("is whole")
     }
 

@@ -16,12 +16,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::consensus::{Consensus, GroupStatus, Refusal};
 use crate::driver::{LogDriver, Threads, VoteStore};
-use crate::ids::{NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::{Member, Members};
-use crate::net::transport::{Lane, Service, Transport};
+use crate::net::{Lane, Service, Transport};
 use crate::raft::{Node, NodeParts, Real};
 use crate::role::{Role, TermListener};
 use crate::settings::Settings;
+use crate::term::Term;
 use crate::wire::message::decode_ballot;
 
 /// What a member of a group is made of.
@@ -137,7 +138,9 @@ impl Group {
             .name("tidemark-raft".to_owned())
             .spawn(move || run(parts, connect, &started, stopped));
         let begun = match &thread {
-            Ok(_) => start.recv().unwrap_or_else(|_| Err(io::Error::other("the thread of the consensus has ended"))),
+            Ok(_) => start
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("the thread of the consensus has ended"))),
             Err(error) => Err(io::Error::new(error.kind(), format!("starting a thread: {error}"))),
         };
         match (begun, thread) {
@@ -252,4 +255,3 @@ impl Drop for Group {
         self.close();
     }
 }
-

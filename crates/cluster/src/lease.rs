@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::ids::Term;
+use crate::term::Term;
 
 /// Bits of the word that hold the end of a term's number. The word of a term is replaced when the
 /// term ends, so a stale one never meets a reader of a term 65,536 later.
@@ -21,7 +21,7 @@ impl LeaseMirror {
     /// Notes that a quorum has acknowledged the leader of `term` with a message that it sent at
     /// `sent`.
     pub(crate) fn extend(&self, term: Term, sent: Duration, lease: Duration) {
-        let until = sent + (lease - lease / TOLERANCE_DIVISOR);
+        let until = sent + lease.saturating_sub(lease / TOLERANCE_DIVISOR);
         let word = ((until.as_micros() as u64) << TERM_BITS) | Self::bits(term);
         self.0.store(word, Ordering::Release);
     }

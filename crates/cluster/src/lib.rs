@@ -10,7 +10,7 @@
 //! | a member on threads of its own | `group` |
 //! | failures without end, in virtual time | `simulation` |
 //!
-//! Each module uses only modules before it: `ids` ─► `wire::codec` ─► `member`, `settings` ─►
+//! Each module uses only modules before it: [`ids`], `term` ─► `wire::codec` ─► `member`, `settings` ─►
 //! `entry` ─► [`wire::message`] ─► [`net`], `driver` ─► `role`, `lease` ─► `reign` ─► `pump`, `start`
 //! ─► `raft` ─► `consensus`, `group`. No type of openraft leaves `raft`.
 
@@ -18,7 +18,7 @@ mod consensus;
 mod driver;
 mod entry;
 mod group;
-mod ids;
+pub mod ids;
 mod lease;
 mod member;
 pub mod net;
@@ -30,13 +30,15 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod start;
+mod term;
 pub mod wire;
 
 pub use consensus::{Consensus, GroupStatus, Refusal};
 pub use driver::VoteStore;
 pub use entry::{Entry, InvalidGroupEntry, kind};
 pub use group::{Group, GroupParts, GroupService};
-pub use ids::{Ballot, GroupId, NodeId, Term};
+pub use ids::{GroupId, NodeId};
 pub use member::{ADDRESS_BYTES_MAX, InvalidMembers, MEMBERS_MAX, Member, Members};
 pub use role::{NoListener, Role, TermListener};
 pub use settings::{InvalidSettings, Settings};
+pub use term::{Ballot, Term};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tidemark_log::EntryRecords;
 
 use crate::driver::LogDriver;
-use crate::ids::Term;
 use crate::reign::Reign;
+use crate::term::Term;
 
 /// What became of a proposed batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
 use crate::driver::LogDriver;
-use crate::ids::{Ballot, Term};
 use crate::lease::LeaseMirror;
 use crate::role::{EndedTerm, RoleCell, TermListener};
+use crate::term::{Ballot, Term};
 
 /// What begins and ends terms. Used on the thread of the consensus.
 pub(crate) struct Reign {
@@ -33,7 +33,15 @@ impl Reign {
         let gathered = Arc::new(Notify::new());
         let waker = gathered.clone();
         driver.member().set_waker(Box::new(move || waker.notify_one()));
-        Arc::new(Self { driver, role, lease: LeaseMirror::default(), listener, gathered, #[cfg(test)] faults })
+        Arc::new(Self {
+            driver,
+            role,
+            lease: LeaseMirror::default(),
+            listener,
+            gathered,
+            #[cfg(test)]
+            faults,
+        })
     }
 
     /// Ends the term that is led, if `ballot` ends it. The log refuses records when this returns;

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use tidemark_log::Lsn;
 
-use crate::ids::{Ballot, NodeId, Term};
+use crate::ids::NodeId;
+use crate::term::{Ballot, Term};
 
 /// Role of this member, as a server may act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,10 +210,16 @@ mod tests {
         assert!(!role.begin(Term(3), Lsn(5), not));
         assert_eq!(role.note_ballot(elected(3, 1), not), None);
         assert!(role.begin(Term(3), Lsn(5), || {}));
-        assert_eq!((role.reign(), role.role(LEASE, LEASE)), (Some((Term(3), Lsn(5))), Role::Leading { term: Term(3) }));
+        assert_eq!(
+            (role.reign(), role.role(LEASE, LEASE)),
+            (Some((Term(3), Lsn(5))), Role::Leading { term: Term(3) })
+        );
         assert_eq!(role.note_ballot(elected(3, 1), not), None, "it is the same ballot");
         let mut paused = false;
-        assert_eq!(role.note_ballot(Ballot { term: 4, node: 2, is_elected: false }, || paused = true), Some(EndedTerm { term: Term(3), was_led: true }));
+        assert_eq!(
+            role.note_ballot(Ballot { term: 4, node: 2, is_elected: false }, || paused = true),
+            Some(EndedTerm { term: Term(3), was_led: true })
+        );
         assert!(paused && role.reign().is_none() && !role.begin(Term(3), Lsn(5), not));
     }
 
@@ -221,7 +228,7 @@ mod tests {
         let role = RoleCell::new(NodeId(1), None);
         let _ = role.note_ballot(elected(2, 3), || {});
         role.note_heard(LEASE);
-        assert_eq!(role.role(LEASE * 2 - Duration::from_nanos(1), LEASE), Role::Following { leader: Some(NodeId(3)) });
+        assert_eq!(role.role(Duration::from_millis(199), LEASE), Role::Following { leader: Some(NodeId(3)) });
         assert_eq!(role.role(LEASE * 2, LEASE), Role::Following { leader: None });
         let _ = role.note_ballot(elected(2, 1), || {});
         role.note_heard(LEASE * 2);

@@ -4,7 +4,9 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
@@ -284,7 +286,11 @@ impl Shared {
 
     /// Wakes the thread that currently writes.
     pub(crate) fn wake_writer(&self, is_syncing: bool) {
-        if is_syncing { self.wakers.relief.notify_one() } else { self.wakers.commit.notify_one() }
+        if is_syncing {
+            self.wakers.relief.notify_one();
+        } else {
+            self.wakers.commit.notify_one();
+        }
         if let Some(wake) = self.waker.get() {
             wake();
         }

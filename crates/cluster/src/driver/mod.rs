@@ -19,16 +19,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn};
 use tidemark_log::Member as LogMember;
+use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn};
 use tokio::sync::oneshot;
 
 use crate::entry::Entry;
-use crate::ids::{Ballot, NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::Members;
+use crate::term::{Ballot, Term};
 use crate::wire::message;
 
-pub(crate) use queue::{JobQueue, Next};
+pub(crate) use queue::{JobQueue, Next, Worker};
 pub(crate) use threads::Threads;
 pub use votes::VoteStore;
 
@@ -52,9 +53,22 @@ pub(crate) enum NewEntry {
 }
 
 pub(crate) enum WriteJob {
-    Append { number: u64, id: EntryId, records: EntryRecords, is_taken: bool, is_of_group: bool, done: Done<()> },
-    Cut { index: u64, done: Done<EntryEnd> },
-    Ballot { bytes: Vec<u8>, done: Done<()> },
+    Append {
+        number: u64,
+        id: EntryId,
+        records: EntryRecords,
+        is_taken: bool,
+        is_of_group: bool,
+        done: Done<()>,
+    },
+    Cut {
+        index: u64,
+        done: Done<EntryEnd>,
+    },
+    Ballot {
+        bytes: Vec<u8>,
+        done: Done<()>,
+    },
     Run(Box<dyn FnOnce(&LogMember) + Send>),
 }
 
@@ -283,7 +297,12 @@ impl LogDriver {
 
     /// Reads entries from `index` on, before `end`: at least one if there is one, up to about
     /// `bytes`. Old ones come from the reader thread.
-    pub(crate) async fn read(&self, index: u64, end: u64, bytes: usize) -> io::Result<Vec<(EntryId, EntryRecords)>> {
+    pub(crate) async fn read(
+        &self,
+        index: u64,
+        end: u64,
+        bytes: usize,
+    ) -> io::Result<Vec<(EntryId, EntryRecords)>> {
         let mut entries = {
             let state = self.state();
             if index >= end || index > state.last.id.index {
@@ -292,7 +311,10 @@ impl LogDriver {
             match state.unwritten.front() {
                 Some(first) if first.id.index <= index => {
                     let skip = (index - first.id.index) as usize;
-                    take_bytes(state.unwritten.iter().skip(skip).map(|entry| (entry.id, &entry.records)), bytes)
+                    take_bytes(
+                        state.unwritten.iter().skip(skip).map(|entry| (entry.id, &entry.records)),
+                        bytes,
+                    )
                 }
                 _ => self.0.member.recent_entries(index, bytes),
             }
@@ -375,7 +397,9 @@ impl Driver {
             }
             WriteJob::Ballot { bytes, done } => {
                 let saved = self.votes.lock().unwrap_or_else(PoisonError::into_inner).save(&bytes);
-                done(saved.map_err(|error| io::Error::new(error.kind(), format!("saving a ballot: {error}"))));
+                done(
+                    saved.map_err(|error| io::Error::new(error.kind(), format!("saving a ballot: {error}"))),
+                );
             }
             WriteJob::Run(job) => job(&self.member),
         }
@@ -433,7 +457,10 @@ impl Driver {
         let synced = if needs_sync { self.member.sync().map(drop) } else { Ok(()) };
         let count = jobs.len();
         for job in jobs {
-            let result = synced.as_ref().map(|()| ()).map_err(|failure| io::Error::other(failure.to_string()));
+            let result = match &synced {
+                Ok(()) => Ok(()),
+                Err(failure) => Err(io::Error::other(failure.to_string())),
+            };
             (job.done)(result);
         }
         self.unsynced.fetch_sub(count, Ordering::AcqRel);

@@ -55,6 +55,16 @@ impl<T> JobQueue<T> {
         self.wake();
     }
 
+    /// Closes the queue and drops its jobs: those who wait for them are told so.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let jobs = std::mem::take(&mut state.jobs);
+        drop(state);
+        drop(jobs);
+        self.wake();
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.state().is_closed
     }
@@ -107,6 +117,15 @@ impl<T> JobQueue<T> {
     }
 }
 
+/// Abandons a queue when its worker ends, even by a panic.
+pub(crate) struct Worker<'a, T>(pub(crate) &'a JobQueue<T>);
+
+impl<T> Drop for Worker<'_, T> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +143,15 @@ mod tests {
         }
         assert_eq!(seen, [1, 2]);
         assert!(matches!(queue.try_pop(), Next::Closed) && queue.is_closed());
+    }
+
+    #[test]
+    fn jobs_of_a_worker_that_ends_are_dropped() {
+        let queue = JobQueue::new();
+        let (job, waiting) = std::sync::mpsc::channel::<()>();
+        queue.push(job);
+        drop(Worker(&queue));
+        assert!(waiting.recv().is_err() && matches!(queue.try_pop(), Next::Closed));
     }
 
     #[test]

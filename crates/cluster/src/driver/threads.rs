@@ -6,10 +6,19 @@ use std::thread::JoinHandle;
 
 use tidemark_log::Durability;
 
-use super::{Driver, Next};
+use super::{Driver, Next, Worker};
 
 /// The writer, the sync thread and the reader. They end when the driver is closed.
 pub(crate) struct Threads(Vec<JoinHandle<()>>);
+
+/// Ends the sync thread with the writer, which alone gives it jobs.
+struct NoMoreSyncs<'a>(&'a Driver);
+
+impl Drop for NoMoreSyncs<'_> {
+    fn drop(&mut self) {
+        self.0.syncs.close();
+    }
+}
 
 impl Threads {
     /// Starts the threads.
@@ -31,12 +40,13 @@ impl Threads {
             Durability::Always | Durability::Off => None,
         };
         self.spawn(driver, "tidemark-write", |driver| {
+            let _no_more = (NoMoreSyncs(driver), Worker(&driver.writes));
             while let Next::Job(job) = driver.writes.pop(None) {
                 driver.write(job);
             }
-            driver.syncs.close();
         })?;
         self.spawn(driver, "tidemark-sync", move |driver| {
+            let _no_more = Worker(&driver.syncs);
             loop {
                 match driver.syncs.pop(interval) {
                     Next::Job(job) => driver.sync(job),
@@ -46,6 +56,7 @@ impl Threads {
             }
         })?;
         self.spawn(driver, "tidemark-read", |driver| {
+            let _no_more = Worker(&driver.reads);
             while let Next::Job(job) = driver.reads.pop(None) {
                 driver.read(job);
             }

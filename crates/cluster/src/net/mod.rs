@@ -1,3 +1,5 @@
 //! Connections between members.
 
-pub mod transport;
+mod transport;
+
+pub use transport::{Lane, Service, Transport};

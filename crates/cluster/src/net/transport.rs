@@ -1,4 +1,4 @@
-//! How frames travel between members. The simulation has its own transport.
+//! What the consensus core knows of the network. The simulation has its own implementation.
 
 use std::future::Future;
 
@@ -7,30 +7,69 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::ids::NodeId;
 
-/// One ordered connection between two members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// One of the ordered connections between two members. None of them waits for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Entries.
+    /// Entries of the log.
     Log,
-    /// Heartbeats: they must not wait behind entries.
+    /// Heartbeats: small frames that must not wait behind large ones.
     Heartbeat,
-    /// Votes and transfers.
+    /// Votes, membership and transfers.
     Control,
-    /// Snapshots.
+    /// Files of snapshots.
     Snapshot,
 }
 
-/// Sends frames to other members.
+impl Lane {
+    /// All lanes.
+    pub const ALL: [Self; 4] = [Self::Log, Self::Heartbeat, Self::Control, Self::Snapshot];
+
+    /// Returns the lane's number in frames.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Log => 1,
+            Self::Heartbeat => 2,
+            Self::Control => 3,
+            Self::Snapshot => 4,
+        }
+    }
+
+    /// Returns the lane of a number in a frame.
+    pub fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|lane| lane.code() == code)
+    }
+
+    /// Returns the largest request on this lane, in bytes: on the log's lane a batch of 64 MiB and what
+    /// goes with it.
+    pub fn request_bytes_max(self) -> usize {
+        match self {
+            Self::Log => (64 << 20) + (64 << 10),
+            Self::Heartbeat => 64 << 10,
+            Self::Control => 1 << 20,
+            Self::Snapshot => 2 << 20,
+        }
+    }
+
+    /// Returns the largest answer on this lane, in bytes.
+    pub fn answer_bytes_max(self) -> usize {
+        self.request_bytes_max().min(1 << 20)
+    }
+}
+
+/// Sends requests to other members.
 pub trait Transport: Clone + Send + Sync + 'static {
-    /// Sends a frame. Answers come in the order of the frames of a lane. The receiver fails when
-    /// the connection does.
+    /// Sends a frame; answers come in the order of the frames of a lane.
+    ///
+    /// The receiver fails when the connection does, when no connection can be made, when the frame is
+    /// larger than the lane allows, and when too much is queued for the peer. Whether the peer has got
+    /// the frame is then unknown. Returns at once.
     fn send(&self, to: NodeId, lane: Lane, frame: Vec<u8>) -> oneshot::Receiver<Bytes>;
 }
 
-/// Answers the frames that a listener receives.
+/// Answers the requests of other members.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// Serves one connection of member `from` until `requests` ends. `answers` gets the answers in
-    /// the order of the requests.
+    /// Serves one connection of peer `from` until `requests` ends; `answers` get the frames in order,
+    /// one for each request. A service that returns earlier closes the connection.
     fn serve(
         &self,
         from: NodeId,

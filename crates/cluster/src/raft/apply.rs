@@ -9,9 +9,9 @@ use openraft::{EntryPayload, OptionalSend};
 
 use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId};
 use crate::driver::LogDriver;
-use crate::ids::Term;
 use crate::member::Addresses;
 use crate::reign::Reign;
+use crate::term::Term;
 
 /// What is applied.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,9 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
 impl<C: Cfg> RaftSnapshotBuilder<C> for Apply {
     type SnapshotData = SnapshotHandle;
 
-    async fn build_snapshot(&mut self) -> Result<Snapshot<TermId, u64, Addresses, SnapshotHandle>, io::Error> {
+    async fn build_snapshot(
+        &mut self,
+    ) -> Result<Snapshot<TermId, u64, Addresses, SnapshotHandle>, io::Error> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

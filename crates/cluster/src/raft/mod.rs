@@ -8,6 +8,6 @@ mod storage;
 mod types;
 
 pub(crate) use node::{Node, NodeParts};
+pub(crate) use types::Real;
 #[cfg(test)]
 pub(crate) use types::Simulated;
-pub(crate) use types::Real;

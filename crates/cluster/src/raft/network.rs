@@ -20,7 +20,7 @@ use super::apply::{Apply, SnapshotHandle};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
 use crate::ids::NodeId;
 use crate::member::Addresses;
-use crate::net::transport::{Lane, Transport};
+use crate::net::{Lane, Transport};
 use crate::wire::message::{AppendAnswer, Request, VoteAnswer, VoteQuestion};
 
 /// Limit on the requests with entries that wait for their answers, for each member.
@@ -121,7 +121,11 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<T> {
         self.ask(&Request::Vote(vote_question(&question)), vote_response).await
     }
 
-    async fn pre_vote(&mut self, question: VoteRequest<C>, _: RPCOption) -> Result<VoteResponse<C>, RPCError<C>> {
+    async fn pre_vote(
+        &mut self,
+        question: VoteRequest<C>,
+        _: RPCOption,
+    ) -> Result<VoteResponse<C>, RPCError<C>> {
         self.ask(&Request::PreVote(vote_question(&question)), vote_response).await
     }
 
@@ -170,9 +174,9 @@ fn append_result<C: Cfg>(answer: AppendAnswer) -> StreamAppendResult<C> {
         AppendAnswer::Matching(id) => Ok(to_log_id(id)),
         // Before the first entry nothing differs: a peer that says so is wrong, and the library
         // asks again.
-        AppendAnswer::Conflict(id) => {
-            Err(StreamAppendError::Conflict(to_log_id(id).unwrap_or_else(|| openraft::LogId::new_term_index(0, 0))))
-        }
+        AppendAnswer::Conflict(id) => Err(StreamAppendError::Conflict(
+            to_log_id(id).unwrap_or_else(|| openraft::LogId::new_term_index(0, 0)),
+        )),
         AppendAnswer::Deposed(ballot) => Err(StreamAppendError::HigherVote(to_vote(ballot))),
     }
 }
@@ -236,7 +240,8 @@ fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
         tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request with entries");
         return None;
     };
-    let entries = entries.into_iter().map(|(id, entry)| LogEntry::of_log(id, entry)).collect::<Option<_>>()?;
+    let entries =
+        entries.into_iter().map(|(id, entry)| LogEntry::of_log(id, entry)).collect::<Option<_>>()?;
     Some(AppendEntriesRequest {
         vote: to_vote(ballot),
         prev_log_id: to_log_id(previous),

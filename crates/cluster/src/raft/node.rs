@@ -18,16 +18,19 @@ use super::apply::{Applied, Apply};
 use super::config::config;
 use super::network::{Clients, serve_appends, serve_control};
 use super::storage::{Seen, Storage};
-use super::types::{Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership};
+use super::types::{
+    Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
+};
 use crate::driver::LogDriver;
-use crate::ids::{NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::Members;
-use crate::net::transport::{Lane, Transport};
+use crate::net::{Lane, Transport};
 use crate::pump::{Proposal, Propose, pump};
 use crate::reign::Reign;
 use crate::role::{RoleCell, TermListener};
 use crate::settings::Settings;
 use crate::start::find_committed;
+use crate::term::Term;
 
 /// Pause before a refused batch is proposed again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(2);
@@ -218,7 +221,8 @@ async fn mirror_lease<C: Cfg>(node: Node<C>) {
         {
             let metrics = metrics.borrow_watched();
             let leading = node.reign.role.leading();
-            if let (Some(term), ServerState::Leader, Some(acked)) = (leading, metrics.state, metrics.last_quorum_acked)
+            if let (Some(term), ServerState::Leader, Some(acked)) =
+                (leading, metrics.state, metrics.last_quorum_acked)
                 && metrics.current_term == term.0
             {
                 let acked: InstantOf<C> = *acked;

@@ -61,11 +61,13 @@ impl Storage {
 
     /// Reads entries of the library's indices `start..end`, at least one if there is one.
     async fn read(&self, start: u64, end: u64) -> io::Result<Vec<LogEntry>> {
-        let read = self.driver.read(start.saturating_add(1), end.saturating_add(1), self.request_bytes).await?;
+        let read =
+            self.driver.read(start.saturating_add(1), end.saturating_add(1), self.request_bytes).await?;
         read.into_iter()
             .map(|(id, records)| {
                 let entry = Entry::of_records(records).map_err(io::Error::other)?;
-                LogEntry::of_log(id, entry).ok_or_else(|| io::Error::other(format!("entry {id} has invalid members")))
+                LogEntry::of_log(id, entry)
+                    .ok_or_else(|| io::Error::other(format!("entry {id} has invalid members")))
             })
             .collect()
     }

@@ -15,8 +15,8 @@ use openraft::{EntryPayload, OptionalSend, RaftTypeConfig};
 use tidemark_log::{EntryId, EntryRecords};
 
 use crate::entry::Entry;
-use crate::ids::Ballot;
 use crate::member::{Addresses, Members};
+use crate::term::Ballot;
 
 pub(crate) type LeaderId = openraft::impls::leader_id_std::LeaderId<u64, u64>;
 pub(crate) type TermId = <LeaderId as RaftLeaderId>::Committed;

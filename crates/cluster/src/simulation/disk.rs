@@ -11,7 +11,7 @@ use tidemark_log::{Durability, Log, MemoryStorage, Options};
 use tokio::sync::Notify;
 
 use super::Faults;
-use crate::driver::{Driver, JobQueue, LogDriver, Next, VoteStore};
+use crate::driver::{Driver, JobQueue, LogDriver, Next, VoteStore, Worker};
 use crate::ids::NodeId;
 use crate::raft::Simulated;
 use crate::wire::message::decode_ballot;
@@ -93,12 +93,8 @@ impl Media {
         segment_bytes: u64,
         faults: Faults,
     ) -> io::Result<(LogDriver, Arc<Log>, Arc<Disk>)> {
-        let options = Options {
-            durability: Durability::Always,
-            segment_bytes,
-            seed: Some(seed),
-            ..Options::default()
-        };
+        let options =
+            Options { durability: Durability::Always, segment_bytes, seed: Some(seed), ..Options::default() };
         let (log, member, _) =
             Log::open_member(Arc::new(self.storage.clone()), options).map_err(io::Error::other)?;
         let log = Arc::new(log);
@@ -132,6 +128,7 @@ fn work<T: Send + 'static>(
     let waker = pushed.clone();
     queue(&driver).set_waker(Box::new(move || waker.notify_one()));
     drop(Simulated::spawn(async move {
+        let _no_more = Worker(queue(&driver));
         loop {
             match queue(&driver).try_pop() {
                 Next::Job(job) => {

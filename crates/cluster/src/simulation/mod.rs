@@ -43,7 +43,10 @@ fn seeds_violate_nothing() {
     }
     println!("{total:?} in {:?}", began.elapsed());
     // The faults happen, and the seeds are not trivial.
-    assert!(total.acknowledged > 2000 && total.terms > 200 && total.crashes > 200 && total.cuts > 5, "{total:?}");
+    assert!(
+        total.acknowledged > 2000 && total.terms > 200 && total.crashes > 200 && total.cuts > 5,
+        "{total:?}"
+    );
 }
 
 #[test]

@@ -12,10 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::disk::Disk;
 use crate::ids::NodeId;
-use crate::net::transport::{Lane, Transport};
+use crate::net::{Lane, Transport};
 use crate::raft::{Node, Simulated};
 
 type Moment = InstantOf<Simulated>;
+/// A member that runs, and its disk.
+type Peer = (Node<Simulated>, Arc<Disk>);
 type Call = (Moment, Vec<u8>, oneshot::Sender<Bytes>);
 
 /// Frames that may be under way on one connection.
@@ -26,7 +28,7 @@ pub(super) struct Network {
     rng: Mutex<Rng>,
     /// Directions in which nothing arrives.
     pub(super) cut: Mutex<BTreeSet<(u64, u64)>>,
-    running: Mutex<BTreeMap<u64, (Node<Simulated>, Arc<Disk>)>>,
+    running: Mutex<BTreeMap<u64, Peer>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,7 +66,7 @@ impl Network {
         lock(&self.cut).contains(&(from, to))
     }
 
-    fn reach(&self, from: u64, to: u64) -> Option<(Node<Simulated>, Arc<Disk>)> {
+    fn reach(&self, from: u64, to: u64) -> Option<Peer> {
         if self.is_cut(from, to) || self.is_cut(to, from) {
             return None;
         }
@@ -76,13 +78,15 @@ fn is_alive(disk: &Disk) -> bool {
     disk.is_alive.load(std::sync::atomic::Ordering::Relaxed)
 }
 
+type Links = BTreeMap<(u64, Lane), mpsc::UnboundedSender<Call>>;
+
 /// One member's side of the network.
 #[derive(Clone)]
 pub(super) struct Wire {
     network: Arc<Network>,
     me: u64,
     disk: Arc<Disk>,
-    links: Arc<Mutex<BTreeMap<(u64, Lane), mpsc::UnboundedSender<Call>>>>,
+    links: Arc<Mutex<Links>>,
 }
 
 impl Wire {
@@ -133,7 +137,7 @@ async fn run_connection(
     network: &Network,
     (me, to): (u64, u64),
     lane: Lane,
-    (node, disk): (Node<Simulated>, Arc<Disk>),
+    (node, disk): Peer,
     first: Call,
     calls: &mut mpsc::UnboundedReceiver<Call>,
 ) {

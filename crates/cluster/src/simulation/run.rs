@@ -16,11 +16,12 @@ use super::Faults;
 use super::disk::{Disk, Media};
 use super::history::{History, entries, operations};
 use super::network::{Network, Wire};
-use crate::ids::{NodeId, Term};
+use crate::ids::NodeId;
 use crate::member::{Member, Members};
 use crate::raft::{Node, NodeParts, Simulated};
 use crate::role::TermListener;
 use crate::settings::Settings;
+use crate::term::Term;
 
 /// Time within which writes must go on, and logs become equal, when all faults have ended.
 const HEAL: Duration = Duration::from_secs(10);
@@ -114,7 +115,8 @@ impl TermListener for Watcher {
             let leading = running.node.reign.role.leading();
             let now = running.node.now();
             if let Some(old) = leading.filter(|old| running.node.reign.lease.is_valid(*old, now)) {
-                let what = format!("term {term} begins at {} while {other} has a lease for term {old}", self.node);
+                let what =
+                    format!("term {term} begins at {} while {other} has a lease for term {old}", self.node);
                 self.world.history.fail(what);
             }
         }
@@ -214,7 +216,8 @@ impl World {
                 let (term, node, log, disk) = leading[chosen].clone();
                 number += 1;
                 let operation = (client << 40) | number;
-                let size = self.random(|rng| if rng.u32(..20) == 0 { rng.usize(..4000) } else { rng.usize(..60) });
+                let size =
+                    self.random(|rng| if rng.u32(..20) == 0 { rng.usize(..4000) } else { rng.usize(..60) });
                 let appended = log.append(number, 1, |into| {
                     into.extend_from_slice(&operation.to_le_bytes());
                     into.resize(into.len() + size, 7);
@@ -277,7 +280,8 @@ impl World {
                         self.crash(node, false, 1 + node * 60);
                     }
                 }
-                5 => lock(&self.network.cut).extend((1..=count).flat_map(|node| [(node, victim), (victim, node)])),
+                5 => lock(&self.network.cut)
+                    .extend((1..=count).flat_map(|node| [(node, victim), (victim, node)])),
                 6 => lock(&self.network.cut).extend((1..=count).map(|node| (victim, node))),
                 7 => lock(&self.network.cut).extend((1..=count).map(|node| (node, victim))),
                 8 => {
@@ -365,7 +369,9 @@ impl World {
             for (operation, lsn) in lock(&self.acknowledged).iter() {
                 if lsns.get(operation) != Some(lsn) {
                     let found = lsns.get(operation);
-                    self.history.fail(format!("member {node}: {operation:x} was acknowledged at {lsn}, and is at {found:?}"));
+                    self.history.fail(format!(
+                        "member {node}: {operation:x} was acknowledged at {lsn}, and is at {found:?}"
+                    ));
                     break;
                 }
             }

@@ -15,7 +15,7 @@ use tidemark_log::{EntryId, EntryRecords};
 
 use super::codec::{Reader, Writer};
 use crate::entry::Entry;
-use crate::ids::Ballot;
+use crate::term::Ballot;
 
 /// Limit on the entries of one request.
 pub const ENTRIES_MAX: usize = 1 << 16;
@@ -97,7 +97,8 @@ impl Request {
         let mut into;
         match self {
             Self::Append { ballot, previous, committed, entries } => {
-                let records = entries.iter().map(|(_, entry)| entry.records().bytes().len() + ENTRY_HEAD_BYTES);
+                let records =
+                    entries.iter().map(|(_, entry)| entry.records().bytes().len() + ENTRY_HEAD_BYTES);
                 into = Writer::with_capacity(HEAD_BYTES + records.sum::<usize>());
                 into.u8(APPEND);
                 put_ballot(&mut into, *ballot);
@@ -132,7 +133,8 @@ impl Request {
         let mut from = Reader(bytes);
         let request = match from.u8()? {
             APPEND => {
-                let (ballot, previous, committed) = (ballot(&mut from)?, place(&mut from)?, place(&mut from)?);
+                let (ballot, previous, committed) =
+                    (ballot(&mut from)?, place(&mut from)?, place(&mut from)?);
                 let count = from.u32().map(|count| count as usize).filter(|count| *count <= ENTRIES_MAX)?;
                 let mut entries = Vec::with_capacity(count.min(from.0.len() / ENTRY_HEAD_BYTES));
                 for _ in 0..count {
@@ -143,8 +145,11 @@ impl Request {
                 Self::Append { ballot, previous, committed, entries }
             }
             kind @ (VOTE | PRE_VOTE) => {
-                let question =
-                    VoteQuestion { ballot: ballot(&mut from)?, last: place(&mut from)?, is_transfer: from.flag()? };
+                let question = VoteQuestion {
+                    ballot: ballot(&mut from)?,
+                    last: place(&mut from)?,
+                    is_transfer: from.flag()?,
+                };
                 if kind == VOTE { Self::Vote(question) } else { Self::PreVote(question) }
             }
             TRANSFER => Self::Transfer { from: ballot(&mut from)?, to: from.u64()?, last: place(&mut from)? },
@@ -192,8 +197,7 @@ impl VoteAnswer {
     /// Reads an answer; `None` for bytes that are none.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
-        let answer =
-            Self { ballot: ballot(&mut from)?, last: place(&mut from)?, is_granted: from.flag()? };
+        let answer = Self { ballot: ballot(&mut from)?, last: place(&mut from)?, is_granted: from.flag()? };
         from.end(answer)
     }
 }
@@ -231,7 +235,8 @@ fn place(from: &mut Reader<'_>) -> Option<EntryId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{NodeId, Term};
+    use crate::ids::NodeId;
+    use crate::term::Term;
     use proptest::prelude::*;
     use tidemark_log::Lsn;
 
@@ -240,8 +245,11 @@ mod tests {
     }
 
     fn some_ballot() -> impl Strategy<Value = Ballot> {
-        (any::<u64>(), any::<u64>(), any::<bool>())
-            .prop_map(|(term, node, is_elected)| Ballot { term, node, is_elected })
+        (any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(term, node, is_elected)| Ballot {
+            term,
+            node,
+            is_elected,
+        })
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
@@ -255,16 +263,28 @@ mod tests {
 
     fn request() -> impl Strategy<Value = Request> {
         let question = || {
-            (some_ballot(), id(), any::<bool>())
-                .prop_map(|(ballot, last, is_transfer)| VoteQuestion { ballot, last, is_transfer })
+            (some_ballot(), id(), any::<bool>()).prop_map(|(ballot, last, is_transfer)| VoteQuestion {
+                ballot,
+                last,
+                is_transfer,
+            })
         };
         prop_oneof![
             (some_ballot(), id(), id(), prop::collection::vec((id(), entry()), 0..4)).prop_map(
-                |(ballot, previous, committed, entries)| Request::Append { ballot, previous, committed, entries }
+                |(ballot, previous, committed, entries)| Request::Append {
+                    ballot,
+                    previous,
+                    committed,
+                    entries
+                }
             ),
             question().prop_map(Request::Vote),
             question().prop_map(Request::PreVote),
-            (some_ballot(), any::<u64>(), id()).prop_map(|(from, to, last)| Request::Transfer { from, to, last }),
+            (some_ballot(), any::<u64>(), id()).prop_map(|(from, to, last)| Request::Transfer {
+                from,
+                to,
+                last
+            }),
         ]
     }
 

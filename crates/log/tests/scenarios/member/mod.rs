@@ -392,7 +392,9 @@ fn an_appender_calls_the_waker_of_a_member_that_found_no_records() {
     assert_eq!(records.iter().count(), 2);
     append();
     assert_eq!(calls.load(Ordering::Relaxed), before + 1, "the member looks again");
-    member.write_taken(EntryId { index: member.last_entry().id.index + 1, term: 1 }, &records).expect("is written");
+    member
+        .write_taken(EntryId { index: member.last_entry().id.index + 1, term: 1 }, &records)
+        .expect("is written");
     assert!(member.try_take().is_some());
 }
 

@@ -1,0 +1,5 @@
+//! What a group of members promises: real members on threads of their own, with real logs, in one
+//! process.
+
+mod fixture;
+mod groups;
