@@ -221,17 +221,24 @@ async fn mirror_lease<C: Cfg>(node: Node<C>) {
         {
             let metrics = metrics.borrow_watched();
             let leading = node.reign.role.leading();
-            if let (Some(term), ServerState::Leader, Some(acked)) =
-                (leading, metrics.state, metrics.last_quorum_acked)
+            if let (Some(term), ServerState::Leader) = (leading, metrics.state)
                 && metrics.current_term == term.0
             {
-                let acked: InstantOf<C> = *acked;
-                let sent = if acked > node.began { acked - node.began } else { Duration::ZERO };
-                node.reign.lease.extend(term, sent, node.settings.lease());
+                // Who votes alone acknowledges itself.
+                let is_alone =
+                    metrics.membership_config.membership().voter_ids().all(|voter| voter == metrics.id);
+                let acked: Option<InstantOf<C>> =
+                    if is_alone { Some(C::now()) } else { metrics.last_quorum_acked.map(|acked| *acked) };
+                if let Some(acked) = acked {
+                    let sent = if acked > node.began { acked - node.began } else { Duration::ZERO };
+                    node.reign.lease.extend(term, sent, node.settings.lease());
+                }
             }
         }
-        if metrics.changed().await.is_err() {
-            return;
+        // The role may change without the library: when the LEADER record is written here.
+        match C::timeout(node.settings.heartbeat, metrics.changed()).await {
+            Ok(Err(_)) => return,
+            Ok(Ok(())) | Err(_) => {}
         }
     }
 }

@@ -26,7 +26,7 @@ fn assert_has(records: &[(Lsn, u8, Vec<u8>)], written: &[(Lsn, Vec<u8>)]) {
 
 #[test]
 fn a_record_has_the_same_lsn_on_all_members_and_the_term_begins_with_a_record() {
-    for count in [3, 5] {
+    for count in [1, 3, 5] {
         let fleet = Fleet::begin(count, SETTINGS);
         let leader = fleet.leader();
         let written = write(&fleet, leader, "record", 100);
