@@ -19,6 +19,48 @@ pub enum Refusal {
     /// No leader is known, or no quorum answers it.
     #[error("the group has no leader that a quorum answers")]
     NoLeader,
+    /// The members, or the leader, are being changed.
+    #[error("the group is being changed; try again")]
+    Changing,
+}
+
+/// Why a change of the members, or of the leader, was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// This member does not lead, or lost the lead meanwhile.
+    #[error("this member does not lead the group; ask the leader")]
+    NotLeader,
+    /// Another change is under way.
+    #[error("another change is under way; repeat this one when it has ended")]
+    Another,
+    /// A member lacks entries when the patience ends.
+    #[error("the member lacks {behind} entries; repeat the change when it has caught up")]
+    NotCaughtUp {
+        /// Number of entries.
+        behind: u64,
+    },
+    /// The target of a transfer is no other voter.
+    #[error("{0} is no other member that votes")]
+    NoVoter(NodeId),
+    /// The member to be removed is not there.
+    #[error("{0} is no member of the group")]
+    Unknown(NodeId),
+    /// The member to be removed leads.
+    #[error("member {0} leads the group; transfer the lead before it is removed")]
+    Leads(NodeId),
+    /// The lead was offered, and not taken in time. An election decides who leads.
+    #[error("member {0} did not take the lead in time; the members elect a leader")]
+    NotTaken(NodeId),
+    /// The list of members would be invalid.
+    #[error("{0}")]
+    Invalid(String),
+    /// The group refuses the change.
+    #[error("the group refuses the change: {0}")]
+    Refused(String),
+    /// This member takes no part any more.
+    #[error("this member of the group is closed")]
+    Closed,
 }
 
 /// What a group looks like from one member.
@@ -45,10 +87,11 @@ pub trait Consensus: Send + Sync {
     /// Returns the role of this member. Two atomic loads, and a clock read at a follower.
     fn role(&self) -> Role;
 
-    /// Returns the term in which a command may run now. Two atomic loads and a clock read.
+    /// Returns the term in which a command may run now. Three atomic loads and a clock read.
     ///
     /// # Errors
-    /// Another member leads, or no quorum answers this one: the command must not run.
+    /// Another member leads, no quorum answers this one, or a change is under way: the command must
+    /// not run.
     fn admit(&self) -> Result<Term, Refusal>;
 
     /// Returns whether reads of `term` may be answered now without a round to the members. One
@@ -66,6 +109,27 @@ pub trait Consensus: Send + Sync {
     /// # Errors
     /// The group has begun, a member does not vote, or this one is closed.
     fn init(&self, members: Members) -> io::Result<()>;
+
+    /// Hands the lead over to `to`, once it has everything. Commands are refused meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// This member does not lead, `to` does not vote, or it lacks entries when `patience` ends:
+    /// nothing has changed. Or it did not take the lead in time: the members elect a leader.
+    fn transfer(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError>;
+
+    /// Adds a member, which has an empty log and runs. It is a learner until it has caught up; then
+    /// it votes, if it is to. Blocks.
+    ///
+    /// # Errors
+    /// This member does not lead, another change is under way, or the new member lacks entries when
+    /// `patience` ends: it stays a learner, and the call can be repeated.
+    fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError>;
+
+    /// Removes a member. Blocks.
+    ///
+    /// # Errors
+    /// This member does not lead, is the one to be removed, or another change is under way.
+    fn remove(&self, node: NodeId, patience: Duration) -> Result<(), ChangeError>;
 
     /// Ends this member's part; blocks until its threads have ended. The log stays open.
     fn close(&self);

@@ -9,10 +9,10 @@
 
 use tidemark_log::{EntryRecords, Lsn};
 
+use crate::codec::{Reader, Writer};
 use crate::ids::NodeId;
 use crate::member::Members;
 use crate::term::Term;
-use crate::wire::codec::{Reader, Writer};
 
 /// The kinds of records that a group writes. They are given out from the top, those of the engine
 /// from the bottom; 0 is the log's own.

@@ -8,13 +8,14 @@
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc as blocking};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tidemark_log::{Log, Member as LogMember};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::consensus::{Consensus, GroupStatus, Refusal};
+use crate::consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 use crate::driver::{LogDriver, Threads, VoteStore};
 use crate::ids::NodeId;
 use crate::member::{Member, Members};
@@ -121,7 +122,7 @@ impl Group {
             ballot,
             settings.durability,
             #[cfg(test)]
-            crate::simulation::Faults::default(),
+            crate::faults::Faults::default(),
         )?;
         let mut threads = Threads::start(driver.driver())?;
         let (started, start) = blocking::channel();
@@ -132,7 +133,7 @@ impl Group {
             driver: driver.clone(),
             listener,
             #[cfg(test)]
-            faults: crate::simulation::Faults::default(),
+            faults: crate::faults::Faults::default(),
         };
         let thread = std::thread::Builder::new()
             .name("tidemark-raft".to_owned())
@@ -172,6 +173,15 @@ impl Group {
     }
 }
 
+impl Group {
+    fn change(
+        &self,
+        change: impl Future<Output = Result<(), ChangeError>> + Send + 'static,
+    ) -> Result<(), ChangeError> {
+        self.call(change).unwrap_or(Err(ChangeError::Closed))
+    }
+}
+
 type Begun = io::Result<(Node<Real>, GroupService, Handle)>;
 
 fn run<T: Transport>(
@@ -207,6 +217,7 @@ impl Consensus for Group {
 
     fn admit(&self) -> Result<Term, Refusal> {
         match self.role() {
+            Role::Leading { .. } if self.node.reign.is_paused() => Err(Refusal::Changing),
             Role::Leading { term } if self.has_lease(term) => Ok(term),
             Role::Following { leader: Some(leader) } => Err(Refusal::Moved(leader)),
             Role::Leading { .. } | Role::Following { leader: None } => Err(Refusal::NoLeader),
@@ -237,6 +248,21 @@ impl Consensus for Group {
     fn init(&self, members: Members) -> io::Result<()> {
         let node = self.node.clone();
         self.call(async move { node.init(members).await })?
+    }
+
+    fn transfer(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let node = self.node.clone();
+        self.change(async move { node.transfer(to, patience).await })
+    }
+
+    fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
+        let node = self.node.clone();
+        self.change(async move { node.join(member, patience).await })
+    }
+
+    fn remove(&self, remove: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let node = self.node.clone();
+        self.change(async move { node.remove(remove, patience).await })
     }
 
     fn close(&self) {

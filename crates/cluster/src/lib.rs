@@ -10,13 +10,16 @@
 //! | a member on threads of its own | `group` |
 //! | failures without end, in virtual time | `simulation` |
 //!
-//! Each module uses only modules before it: [`ids`], `term` ─► `wire::codec` ─► `member`, `settings` ─►
+//! Each module uses only modules before it: [`ids`], `term` ─► `codec` ─► `member`, `settings` ─►
 //! `entry` ─► [`wire::message`] ─► [`net`], `driver` ─► `role`, `lease` ─► `reign` ─► `pump`, `start`
-//! ─► `raft` ─► `consensus`, `group`. No type of openraft leaves `raft`.
+//! ─► `consensus` ─► `raft` ─► `group`. No type of openraft leaves `raft`.
 
+mod codec;
 mod consensus;
 mod driver;
 mod entry;
+#[cfg(test)]
+mod faults;
 mod group;
 pub mod ids;
 mod lease;
@@ -33,7 +36,7 @@ mod start;
 mod term;
 pub mod wire;
 
-pub use consensus::{Consensus, GroupStatus, Refusal};
+pub use consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 pub use driver::VoteStore;
 pub use entry::{Entry, InvalidGroupEntry, kind};
 pub use group::{Group, GroupParts, GroupService};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::codec::{Reader, Writer};
 use crate::ids::NodeId;
-use crate::wire::codec::{Reader, Writer};
 
 /// Limit on the members of a group, learners included.
 pub const MEMBERS_MAX: usize = 64;

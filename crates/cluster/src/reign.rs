@@ -2,6 +2,7 @@
 //! server together.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
@@ -11,16 +12,25 @@ use crate::lease::LeaseMirror;
 use crate::role::{EndedTerm, RoleCell, TermListener};
 use crate::term::{Ballot, Term};
 
+/// Records are accepted while a term is led.
+const OPEN: u8 = 0;
+/// A change waits until all records are in the log.
+const PAUSED: u8 = 1;
+/// Another member is about to lead.
+const HANDING_OVER: u8 = 2;
+
 /// What begins and ends terms. Used on the thread of the consensus.
 pub(crate) struct Reign {
     driver: LogDriver,
     pub(crate) role: RoleCell,
     pub(crate) lease: LeaseMirror,
     listener: Arc<dyn TermListener>,
+    /// Whether records are accepted, and whether the lease counts.
+    admission: AtomicU8,
     /// There may be records to take.
     pub(crate) gathered: Arc<Notify>,
     #[cfg(test)]
-    pub(crate) faults: crate::simulation::Faults,
+    pub(crate) faults: crate::faults::Faults,
 }
 
 impl Reign {
@@ -28,7 +38,7 @@ impl Reign {
         driver: LogDriver,
         role: RoleCell,
         listener: Arc<dyn TermListener>,
-        #[cfg(test)] faults: crate::simulation::Faults,
+        #[cfg(test)] faults: crate::faults::Faults,
     ) -> Arc<Self> {
         let gathered = Arc::new(Notify::new());
         let waker = gathered.clone();
@@ -37,6 +47,7 @@ impl Reign {
             driver,
             role,
             lease: LeaseMirror::default(),
+            admission: AtomicU8::new(OPEN),
             listener,
             gathered,
             #[cfg(test)]
@@ -60,6 +71,7 @@ impl Reign {
     fn end(self: &Arc<Self>, ended: Option<EndedTerm>) {
         let Some(ended) = ended else { return };
         self.lease.clear();
+        self.admission.store(OPEN, Ordering::Release);
         if ended.was_led {
             self.listener.end_term(ended.term);
         }
@@ -69,6 +81,46 @@ impl Reign {
                 reign.note_cut(first.previous());
             }
         });
+    }
+
+    /// Makes the log refuse records while `term` is led. Returns false if it is not, or if records
+    /// are refused already.
+    pub(crate) fn pause(&self, term: Term) -> bool {
+        let mut is_first = false;
+        self.role.while_leading(term, || {
+            let paused = self.admission.compare_exchange(OPEN, PAUSED, Ordering::AcqRel, Ordering::Acquire);
+            is_first = paused.is_ok();
+            if is_first {
+                self.driver.member().pause();
+            }
+        });
+        is_first
+    }
+
+    /// Makes the log accept records again, if `term` is still led.
+    pub(crate) fn resume(&self, term: Term) {
+        self.role.while_leading(term, || {
+            self.driver.member().lead();
+            self.admission.store(OPEN, Ordering::Release);
+        });
+    }
+
+    /// Ends the lease of `term` before the term ends: another member is asked to lead.
+    pub(crate) fn hand_over(&self, term: Term) {
+        self.role.while_leading(term, || {
+            self.admission.store(HANDING_OVER, Ordering::Release);
+            self.lease.clear();
+        });
+    }
+
+    /// Returns whether the log refuses records because of a change.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.admission.load(Ordering::Acquire) != OPEN
+    }
+
+    /// Returns whether another member is asked to lead.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.admission.load(Ordering::Acquire) == HANDING_OVER
     }
 
     /// Notes that records behind `lsn` were taken back.

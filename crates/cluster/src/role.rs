@@ -172,6 +172,16 @@ impl RoleCell {
         })
     }
 
+    /// Calls `run` if `term` is led; it does not end meanwhile.
+    pub(crate) fn while_leading(&self, term: Term, run: impl FnOnce()) -> bool {
+        let _state = self.state();
+        let is_led = self.leading() == Some(term);
+        if is_led {
+            run();
+        }
+        is_led
+    }
+
     /// Returns whether this process was elected for `term` and no other ballot was saved since.
     pub(crate) fn is_established(&self, term: Term) -> bool {
         self.state().established == term.0

@@ -125,7 +125,7 @@ pub(crate) struct Driver {
     /// Sync jobs that are not done.
     unsynced: AtomicUsize,
     #[cfg(test)]
-    faults: crate::simulation::Faults,
+    faults: crate::faults::Faults,
 }
 
 impl LogDriver {
@@ -138,7 +138,7 @@ impl LogDriver {
         votes: Box<dyn VoteStore>,
         ballot: Option<Ballot>,
         durability: Durability,
-        #[cfg(test)] faults: crate::simulation::Faults,
+        #[cfg(test)] faults: crate::faults::Faults,
     ) -> io::Result<Self> {
         member.sync().map_err(|failure| io::Error::other(failure.to_string()))?;
         let last = member.last_entry();
@@ -198,6 +198,12 @@ impl LogDriver {
         Err(io::Error::other(format!(
             "the log begins at entry {first}; a member needs all entries until it can install snapshots"
         )))
+    }
+
+    /// Returns whether all records that were accepted are in an entry.
+    pub(crate) fn is_drained(&self) -> bool {
+        let last = self.state().last.last;
+        self.0.log.appended() <= last
     }
 
     /// Appends an entry, and returns before it is written. `done` is called when it is as durable

@@ -1,6 +1,7 @@
 //! openraft, and all that knows its types.
 
 mod apply;
+mod change;
 mod config;
 mod network;
 mod node;

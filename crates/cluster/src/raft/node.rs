@@ -46,7 +46,7 @@ pub(crate) struct NodeParts {
     pub(crate) driver: LogDriver,
     pub(crate) listener: Arc<dyn TermListener>,
     #[cfg(test)]
-    pub(crate) faults: crate::simulation::Faults,
+    pub(crate) faults: crate::faults::Faults,
 }
 
 /// A running member. Cloning is cheap.
@@ -116,6 +116,15 @@ impl<C: Cfg> Node<C> {
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
         drop(C::spawn(mirror_lease(node.clone())));
         Ok(node)
+    }
+
+    pub(super) fn raft(&self) -> &Raft<C, Apply> {
+        &self.raft
+    }
+
+    /// The name of this member.
+    pub(super) fn me(&self) -> NodeId {
+        NodeId(*self.raft.node_id())
     }
 
     /// Returns the time since the member began.
@@ -220,7 +229,7 @@ async fn mirror_lease<C: Cfg>(node: Node<C>) {
     loop {
         {
             let metrics = metrics.borrow_watched();
-            let leading = node.reign.role.leading();
+            let leading = node.reign.role.leading().filter(|_| !node.reign.hands_over());
             if let (Some(term), ServerState::Leader) = (leading, metrics.state)
                 && metrics.current_term == term.0
             {

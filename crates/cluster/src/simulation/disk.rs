@@ -10,8 +10,8 @@ use openraft::type_config::TypeConfigExt;
 use tidemark_log::{Durability, Log, MemoryStorage, Options};
 use tokio::sync::Notify;
 
-use super::Faults;
 use crate::driver::{Driver, JobQueue, LogDriver, Next, VoteStore, Worker};
+use crate::faults::Faults;
 use crate::ids::NodeId;
 use crate::raft::Simulated;
 use crate::wire::message::decode_ballot;

@@ -16,14 +16,7 @@ mod run;
 
 use std::time::Instant;
 
-/// Faults of ours, planted to see that the simulation finds them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
-    pub(crate) acknowledge_before_sync: bool,
-    pub(crate) ballot_not_synced: bool,
-    pub(crate) restore_leader: bool,
-    pub(crate) overtake_refused: bool,
-}
+use crate::faults::Faults;
 
 /// Runs seeds until one violates something; returns that.
 fn find_violation(seeds: std::ops::Range<u64>, faults: Faults) -> Option<(u64, Vec<String>)> {
@@ -44,7 +37,11 @@ fn seeds_violate_nothing() {
     println!("{total:?} in {:?}", began.elapsed());
     // The faults happen, and the seeds are not trivial.
     assert!(
-        total.acknowledged > 2000 && total.terms > 200 && total.crashes > 200 && total.cuts > 5,
+        total.acknowledged > 2000
+            && total.terms > 200
+            && total.crashes > 200
+            && total.cuts > 5
+            && total.transfers > 5,
         "{total:?}"
     );
 }

@@ -12,10 +12,10 @@ use openraft::type_config::TypeConfigExt;
 use openraft_rt_sim::SimRuntime;
 use tidemark_log::{Durability, Log, Lsn};
 
-use super::Faults;
 use super::disk::{Disk, Media};
 use super::history::{History, entries, operations};
 use super::network::{Network, Wire};
+use crate::faults::Faults;
 use crate::ids::NodeId;
 use crate::member::{Member, Members};
 use crate::raft::{Node, NodeParts, Simulated};
@@ -59,6 +59,7 @@ pub(super) struct Outcome {
     pub(super) entries: u64,
     pub(super) crashes: u64,
     pub(super) cuts: u64,
+    pub(super) transfers: u64,
 }
 
 impl Outcome {
@@ -69,6 +70,7 @@ impl Outcome {
         self.entries += other.entries;
         self.crashes += other.crashes;
         self.cuts += other.cuts;
+        self.transfers += other.transfers;
     }
 }
 
@@ -92,6 +94,7 @@ struct World {
     incarnations: AtomicU64,
     crashes: AtomicU64,
     cuts: AtomicU64,
+    transfers: AtomicU64,
     unknown: AtomicU64,
     /// Acknowledged operations with their LSNs.
     acknowledged: Mutex<Vec<(u64, u64)>>,
@@ -268,7 +271,7 @@ impl World {
             let node = rng.u64(1..=count);
             let leader = self.leader();
             let victim = leader.filter(|_| rng.u32(..10) < 6).unwrap_or(node);
-            match rng.u32(..12) {
+            match rng.u32(..13) {
                 0..3 => self.crash(victim, rng.bool(), rng.u64(1..500)),
                 3 => {
                     let has_power = rng.bool();
@@ -296,6 +299,20 @@ impl World {
                     let slow = rng.u64(1_000..150_000);
                     if let Some(running) = lock(&self.running).get(&victim) {
                         running.disk.slow_us.store(slow, Ordering::Relaxed);
+                    }
+                }
+                11 => {
+                    let leading = leader.and_then(|leader| {
+                        lock(&self.running).get(&leader).map(|running| running.node.clone())
+                    });
+                    let patience = Duration::from_millis(rng.u64(1..600));
+                    if let Some(leading) = leading {
+                        let world = self.clone();
+                        drop(Simulated::spawn(async move {
+                            if leading.transfer(NodeId(node), patience).await.is_ok() {
+                                world.transfers.fetch_add(1, Ordering::Relaxed);
+                            }
+                        }));
                     }
                 }
                 _ => self.heal(),
@@ -413,6 +430,7 @@ pub(super) fn run_seed(seed: u64, faults: Faults) -> Outcome {
             incarnations: AtomicU64::new(0),
             crashes: AtomicU64::new(0),
             cuts: AtomicU64::new(0),
+            transfers: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             acknowledged: Mutex::default(),
             is_over: AtomicBool::new(false),
@@ -468,5 +486,6 @@ pub(super) fn run_seed(seed: u64, faults: Faults) -> Outcome {
         entries: world.history.last_committed(),
         crashes: world.crashes.load(Ordering::Relaxed),
         cuts: world.cuts.load(Ordering::Relaxed),
+        transfers: world.transfers.load(Ordering::Relaxed),
     }
 }

@@ -13,7 +13,7 @@
 
 use tidemark_log::{EntryId, EntryRecords};
 
-use super::codec::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::entry::Entry;
 use crate::term::Ballot;
 

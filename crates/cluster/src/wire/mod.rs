@@ -1,4 +1,3 @@
 //! What members send each other, as bytes.
 
-pub(crate) mod codec;
 pub mod message;

@@ -172,6 +172,16 @@ impl Running {
     }
 }
 
+/// Describes a member that votes.
+pub(crate) fn member(node: u64) -> Member {
+    Member {
+        id: NodeId(node),
+        peer_address: format!("127.0.0.1:700{node}"),
+        client_address: format!("127.0.0.1:637{node}"),
+        is_voter: true,
+    }
+}
+
 /// All members of a group.
 pub(crate) struct Fleet {
     network: Network,
@@ -192,12 +202,6 @@ impl Fleet {
         for node in 1..=count {
             members.start(node);
         }
-        let member = |node| Member {
-            id: NodeId(node),
-            peer_address: format!("127.0.0.1:700{node}"),
-            client_address: format!("127.0.0.1:637{node}"),
-            is_voter: true,
-        };
         let list = Members::new((1..=count).map(member).collect()).expect("is valid");
         members.running[&1].group.init(list).expect("begins");
         members

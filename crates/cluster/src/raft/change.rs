@@ -1,0 +1,172 @@
+//! Changes of the members, and of the leader by its own will.
+//!
+//! Both begin with a pause: the log refuses records, and the pump proposes what it has. Then the
+//! next entry is the group's own, at the LSN behind the newest record, or the target of a transfer
+//! can have everything. A change behind records that wait for their place would give out an LSN
+//! twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use openraft::ChangeMembers;
+use openraft::type_config::TypeConfigExt;
+
+use super::node::Node;
+use super::types::Cfg;
+use crate::consensus::ChangeError;
+use crate::ids::NodeId;
+use crate::member::{Addresses, MEMBERS_MAX, Member, Members};
+use crate::term::Term;
+
+/// Pause between two looks at what a change waits for.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
+/// A learner that lacks at most this many entries becomes a voter: it gets them while writes are
+/// paused.
+const LAG_MAX: u64 = 16;
+
+impl<C: Cfg> Node<C> {
+    /// Hands the lead over to `to`, once it has everything. Writes are paused meanwhile.
+    ///
+    /// # Errors
+    /// This member does not lead, `to` does not vote, or it lacks entries when `patience` ends:
+    /// nothing has changed. Or it did not take the lead in time: some member will.
+    pub(crate) async fn transfer(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let term = self.leading_term()?;
+        let members = self.members().map_or_else(Vec::new, |members| members.list());
+        if to == self.me() || !members.iter().any(|member| member.id == to && member.is_voter) {
+            return Err(ChangeError::NoVoter(to));
+        }
+        let until = self.now() + patience;
+        self.pause(term)?;
+        let ready = async {
+            self.drain(term, until).await?;
+            loop {
+                let status = self.status();
+                let has = status.matching.get(&to.0).map_or(0, |id| id.index);
+                if has == status.last.index && status.applied == status.last {
+                    return Ok(());
+                }
+                self.look_again(term, until, status.last.index - has).await?;
+            }
+        };
+        let ready: Result<(), ChangeError> = ready.await;
+        if let Err(error) = ready {
+            self.reign.resume(term);
+            return Err(error);
+        }
+        // Members vote for the target inside the lease: it must have ended before they are asked.
+        self.reign.hand_over(term);
+        let closed = |_| ChangeError::Closed;
+        self.raft().trigger().transfer_leader(to.0).await.map_err(closed)?;
+        while self.reign.role.leading() == Some(term) {
+            if self.now() > until {
+                return Err(ChangeError::NotTaken(to));
+            }
+            C::sleep(LOOK_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Adds a member that votes once it has caught up. If it is there already as a learner, it
+    /// becomes a voter.
+    ///
+    /// # Errors
+    /// This member does not lead; the list of members would be invalid; another change is under
+    /// way; or the new member lacks entries when `patience` ends, and stays a learner.
+    pub(crate) async fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
+        let term = self.leading_term()?;
+        let until = self.now() + patience;
+        let known = self.members().ok_or(ChangeError::NotLeader)?;
+        if known.nodes.len() >= MEMBERS_MAX {
+            return Err(ChangeError::Invalid(format!("a group has at most {MEMBERS_MAX} members")));
+        }
+        let (id, is_voter) = (member.id, member.is_voter);
+        let list = Members::new(vec![Member { is_voter: true, ..member }]);
+        let nodes = list.map_err(|error| ChangeError::Invalid(error.to_string()))?.nodes;
+        if !known.nodes.contains_key(&id.0) {
+            self.change(term, until, ChangeMembers::AddNodes(nodes)).await?;
+        }
+        loop {
+            let status = self.status();
+            let has = status.matching.get(&id.0).map_or(0, |id| id.index);
+            let behind = status.last.index.saturating_sub(has);
+            if behind <= LAG_MAX {
+                break;
+            }
+            self.look_again(term, until, behind).await?;
+        }
+        if !is_voter {
+            return Ok(());
+        }
+        self.change(term, until, ChangeMembers::AddVoterIds(BTreeSet::from([id.0]))).await
+    }
+
+    /// Removes a member.
+    ///
+    /// # Errors
+    /// This member does not lead, is the one to be removed, or is not alone in changing members; or
+    /// nobody would vote.
+    pub(crate) async fn remove(&self, node: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let term = self.leading_term()?;
+        if node == self.me() {
+            return Err(ChangeError::Leads(node));
+        }
+        let until = self.now() + patience;
+        let known = self.members().ok_or(ChangeError::NotLeader)?;
+        if !known.nodes.contains_key(&node.0) {
+            return Err(ChangeError::Unknown(node));
+        }
+        let change = if known.voters.iter().any(|set| set.contains(&node.0)) {
+            ChangeMembers::RemoveVoters(BTreeSet::from([node.0]))
+        } else {
+            ChangeMembers::RemoveNodes(BTreeSet::from([node.0]))
+        };
+        self.change(term, until, change).await
+    }
+
+    /// Changes the members behind a pause. What follows the first entry cannot be taken back, so it
+    /// is waited for while this member leads.
+    async fn change(
+        &self,
+        term: Term,
+        until: Duration,
+        change: ChangeMembers<u64, Addresses>,
+    ) -> Result<(), ChangeError> {
+        self.pause(term)?;
+        let changed = async {
+            self.drain(term, until).await?;
+            let changed = self.raft().change_membership(change, false).await;
+            changed.map(drop).map_err(|error| ChangeError::Refused(error.to_string()))
+        };
+        let changed = changed.await;
+        self.reign.resume(term);
+        changed
+    }
+
+    fn leading_term(&self) -> Result<Term, ChangeError> {
+        self.reign.role.leading().ok_or(ChangeError::NotLeader)
+    }
+
+    fn pause(&self, term: Term) -> Result<(), ChangeError> {
+        if self.reign.pause(term) { Ok(()) } else { Err(ChangeError::Another) }
+    }
+
+    /// Waits until everything that was accepted is in the log.
+    async fn drain(&self, term: Term, until: Duration) -> Result<(), ChangeError> {
+        while !self.driver.is_drained() {
+            self.look_again(term, until, 0).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_again(&self, term: Term, until: Duration, behind: u64) -> Result<(), ChangeError> {
+        if self.reign.role.leading() != Some(term) {
+            return Err(ChangeError::NotLeader);
+        }
+        if self.now() > until {
+            return Err(ChangeError::NotCaughtUp { behind });
+        }
+        C::sleep(LOOK_PAUSE).await;
+        Ok(())
+    }
+}
