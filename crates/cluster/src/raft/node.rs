@@ -245,9 +245,8 @@ async fn mirror_lease<C: Cfg>(node: Node<C>) {
             }
         }
         // The role may change without the library: when the LEADER record is written here.
-        match C::timeout(node.settings.heartbeat, metrics.changed()).await {
-            Ok(Err(_)) => return,
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(_)) = C::timeout(node.settings.heartbeat, metrics.changed()).await {
+            return;
         }
     }
 }
