@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::driver::LogDriver;
 use crate::lease::LeaseMirror;
+use crate::member::Members;
 use crate::role::{EndedTerm, RoleCell, TermListener};
 use crate::term::{Ballot, Term};
 
@@ -60,6 +61,16 @@ impl Reign {
     pub(crate) fn note_ballot(self: &Arc<Self>, ballot: Ballot) {
         let ended = self.role.note_ballot(ballot, || self.driver.member().pause());
         self.end(ended);
+    }
+
+    /// Ends whatever term is led: the consensus has ended.
+    pub(crate) fn abdicate(self: &Arc<Self>) {
+        self.note_ballot(Ballot::default());
+    }
+
+    /// Notes that these are the members.
+    pub(crate) fn note_members(&self, members: &Members) {
+        self.listener.members(&members.list());
     }
 
     /// Ends `term`, because a batch of it was refused.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tidemark_log::Lsn;
 
 use crate::ids::NodeId;
+use crate::member::Member;
 use crate::term::{Ballot, Term};
 
 /// Role of this member, as a server may act on it.
@@ -42,6 +43,8 @@ pub trait TermListener: Send + Sync + 'static {
     fn begin_term(&self, term: Term, lsn: Lsn);
     /// `term` ended here. The log refuses records. Held answers of the term must never be sent.
     fn end_term(&self, term: Term);
+    /// The newest entry that names the members names these. Connections go to their addresses.
+    fn members(&self, members: &[Member]);
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
     /// them is dropped and built again from the log.
     fn cut(&self, lsn: Lsn);
@@ -54,6 +57,7 @@ pub struct NoListener;
 impl TermListener for NoListener {
     fn begin_term(&self, _term: Term, _lsn: Lsn) {}
     fn end_term(&self, _term: Term) {}
+    fn members(&self, _members: &[Member]) {}
     fn cut(&self, _lsn: Lsn) {}
 }
 

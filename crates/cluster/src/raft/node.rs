@@ -10,7 +10,7 @@ use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, ForwardReason};
 use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::InstantOf;
-use openraft::{Raft, ServerState};
+use openraft::{Raft, RaftMetrics, ServerState};
 use tidemark_log::{EntryId, EntryRecords};
 use tokio::sync::{mpsc, oneshot};
 
@@ -114,7 +114,7 @@ impl<C: Cfg> Node<C> {
         let node = Self { raft, apply, driver, reign, settings, began };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
-        drop(C::spawn(mirror_lease(node.clone())));
+        drop(C::spawn(follow_metrics(node.clone())));
         Ok(node)
     }
 
@@ -206,9 +206,29 @@ impl<C: Cfg> Node<C> {
         }
     }
 
+    fn mirror_lease(&self, metrics: &RaftMetrics<C>) {
+        let leading = self.reign.role.leading().filter(|_| !self.reign.hands_over());
+        let Some(term) = leading.filter(|term| metrics.current_term == term.0) else { return };
+        if metrics.state != ServerState::Leader {
+            return;
+        }
+        // Who votes alone acknowledges itself.
+        let mut voters = metrics.membership_config.membership().voter_ids();
+        let acked: Option<InstantOf<C>> = if voters.all(|voter| voter == metrics.id) {
+            Some(C::now())
+        } else {
+            metrics.last_quorum_acked.map(|acked| *acked)
+        };
+        if let Some(acked) = acked {
+            let sent = if acked > self.began { acked - self.began } else { Duration::ZERO };
+            self.reign.lease.extend(term, sent, self.settings.lease());
+        }
+    }
+
     /// Ends the consensus. The driver stays open.
     pub(crate) async fn shutdown(&self) {
         drop(self.raft.shutdown().await);
+        self.reign.abdicate();
     }
 }
 
@@ -223,32 +243,29 @@ fn applied(last: EntryId, members: Option<(EntryId, Members)>) -> io::Result<App
     Ok(Applied { last: to_log_id(last), members })
 }
 
-/// Mirrors the lease until the consensus ends.
-async fn mirror_lease<C: Cfg>(node: Node<C>) {
-    let mut metrics = node.raft.metrics();
+/// Follows the library's metrics until the consensus ends: mirrors the lease, and notifies the
+/// listener of members. Then the term that is led ends.
+async fn follow_metrics<C: Cfg>(node: Node<C>) {
+    let (mut metrics, mut known) = (node.raft.metrics(), None);
     loop {
         {
             let metrics = metrics.borrow_watched();
-            let leading = node.reign.role.leading().filter(|_| !node.reign.hands_over());
-            if let (Some(term), ServerState::Leader) = (leading, metrics.state)
-                && metrics.current_term == term.0
-            {
-                // Who votes alone acknowledges itself.
-                let is_alone =
-                    metrics.membership_config.membership().voter_ids().all(|voter| voter == metrics.id);
-                let acked: Option<InstantOf<C>> =
-                    if is_alone { Some(C::now()) } else { metrics.last_quorum_acked.map(|acked| *acked) };
-                if let Some(acked) = acked {
-                    let sent = if acked > node.began { acked - node.began } else { Duration::ZERO };
-                    node.reign.lease.extend(term, sent, node.settings.lease());
-                }
+            if metrics.running_state.is_err() {
+                break;
             }
+            let members = &metrics.membership_config;
+            if *members.log_id() != known {
+                known = *members.log_id();
+                node.reign.note_members(&from_membership(members.membership()));
+            }
+            node.mirror_lease(&metrics);
         }
         // The role may change without the library: when the LEADER record is written here.
         if let Ok(Err(_)) = C::timeout(node.settings.heartbeat, metrics.changed()).await {
-            return;
+            break;
         }
     }
+    node.reign.abdicate();
 }
 
 /// Proposes to the library.

@@ -127,6 +127,10 @@ impl TermListener for Watcher {
 
     fn end_term(&self, _term: Term) {}
 
+    fn members(&self, members: &[Member]) {
+        assert_eq!(members.len() as u64, self.world.count, "no member joins or leaves");
+    }
+
     fn cut(&self, _lsn: Lsn) {
         self.world.cuts.fetch_add(1, Ordering::Relaxed);
     }

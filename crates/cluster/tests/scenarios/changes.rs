@@ -89,6 +89,12 @@ fn a_member_joins_catches_up_votes_and_is_removed() {
     let names: Vec<_> = fleet.running[&leader].group.members().iter().map(|member| member.id.0).collect();
     assert_eq!(names, (1..=4).filter(|node| *node != removed).collect::<Vec<_>>());
 
+    eventually("its listener knows the members", || {
+        (fleet.running[&leader].lists().last() == Some(&names)).then_some(())
+    });
+    let lists = fleet.running[&leader].lists();
+    assert!(lists.contains(&vec![1, 2, 3]) && lists.contains(&vec![1, 2, 3, 4]), "{lists:?}");
+
     // The three that are left elect a leader without the old one.
     fleet.kill(leader);
     let next = fleet.leader();

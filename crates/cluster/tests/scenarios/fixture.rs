@@ -11,7 +11,7 @@ use tidemark_cluster::{
     Consensus, Group, GroupParts, GroupService, Member, Members, NodeId, Role, Settings, Term, TermListener,
     VoteStore,
 };
-use tidemark_log::{EntryId, Log, Lsn, MemoryStorage, Options};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long a test waits for what must happen.
@@ -124,19 +124,27 @@ pub(crate) enum Event {
 }
 
 #[derive(Debug, Default)]
-struct Events(Mutex<Vec<Event>>);
+struct Events {
+    events: Mutex<Vec<Event>>,
+    /// Names of the members, each time that they changed.
+    members: Mutex<Vec<Vec<u64>>>,
+}
 
 impl TermListener for Events {
     fn begin_term(&self, term: Term, _lsn: Lsn) {
-        lock(&self.0).push(Event::Begin(term.0));
+        lock(&self.events).push(Event::Begin(term.0));
     }
 
     fn end_term(&self, term: Term) {
-        lock(&self.0).push(Event::End(term.0));
+        lock(&self.events).push(Event::End(term.0));
+    }
+
+    fn members(&self, members: &[Member]) {
+        lock(&self.members).push(members.iter().map(|member| member.id.0).collect());
     }
 
     fn cut(&self, lsn: Lsn) {
-        lock(&self.0).push(Event::Cut(lsn));
+        lock(&self.events).push(Event::Cut(lsn));
     }
 }
 
@@ -168,7 +176,12 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn events(&self) -> Vec<Event> {
-        lock(&self.events.0).clone()
+        lock(&self.events.events).clone()
+    }
+
+    /// The lists of members that the listener was told, in order.
+    pub(crate) fn lists(&self) -> Vec<Vec<u64>> {
+        lock(&self.events.members).clone()
     }
 }
 
@@ -283,10 +296,17 @@ impl Fleet {
 
     /// Waits until all members that run have committed the same log; returns its records.
     pub(crate) fn equal_records(&self) -> Vec<(Lsn, u8, Vec<u8>)> {
-        let ends = |running: &Running| (running.group.status().last, running.group.status().committed);
         eventually("the logs are equal", || {
-            let all: Vec<(EntryId, EntryId)> = self.running.values().map(ends).collect();
-            all.iter().all(|(last, committed)| last == committed && *last == all[0].0).then_some(())
+            let end = |running: &Running| {
+                let status = running.group.status();
+                (running.log.committed(), status.last, status.committed)
+            };
+            let ends: Vec<_> = self.running.values().map(end).collect();
+            // What the group knows to be in a log may not be written there yet.
+            let is_written = |running: &Running| running.log.appended() == ends[0].0;
+            let is_equal = ends.iter().all(|end| *end == ends[0] && end.1 == end.2)
+                && self.running.values().all(is_written);
+            is_equal.then_some(())
         });
         let logs: Vec<_> = self.running.values().map(|running| records(&running.log)).collect();
         for log in &logs {

@@ -175,4 +175,7 @@ fn a_group_begins_once_and_a_closed_member_says_so() {
     let closed = group.init(list).expect_err("is closed").to_string();
     assert!(closed.contains("is closed"), "{closed}");
     group.close();
+    assert!(group.admit().is_err() && fleet.running[&leader].log.append(1, 1, |into| into.push(1)).is_err());
+    let events = fleet.running[&leader].events();
+    assert!(matches!(events[..], [Event::Begin(begun), Event::End(ended)] if begun == ended), "{events:?}");
 }

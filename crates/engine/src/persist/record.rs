@@ -21,7 +21,7 @@ use crate::persist::apply_error::{ApplyError, Malformed};
 use crate::persist::blocks::BlockFinder;
 use std::borrow::Cow;
 
-/// The kinds of records that the engine writes or skips; 0 is the log's own.
+/// The kinds of records that the engine writes; 0 is the log's own, 254 and 255 are a group's.
 pub mod kind {
     /// One command.
     pub const COMMAND: u8 = 1;
