@@ -4,16 +4,17 @@
 //! | to see | read |
 //! |---|---|
 //! | how a record becomes an entry of the group | `pump` → `raft::storage` → `driver` |
-//! | when commands may run here | `role`, `reign`, `lease` |
+//! | when commands may run here | `role`, `reign`, `lease`, `acks` |
 //! | what members send each other | [`wire::message`], [`net`] |
 //! | what the library is told and asked | `raft` |
 //! | a member on threads of its own | `group` |
 //! | failures without end, in virtual time | `simulation` |
 //!
 //! Each module uses only modules before it: [`ids`], `term` ─► `codec` ─► `member`, `settings` ─►
-//! `entry` ─► [`wire::message`] ─► [`net`], `driver` ─► `role`, `lease` ─► `reign` ─► `pump`, `start`
+//! `entry` ─► [`wire::message`] ─► [`net`], `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start`
 //! ─► `consensus` ─► `raft` ─► `group`. No type of openraft leaves `raft`.
 
+mod acks;
 mod codec;
 mod consensus;
 mod driver;

@@ -1,6 +1,7 @@
 //! The library's network over a transport of ordered frames, and the answers to peers.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,11 +14,14 @@ use openraft::raft::{
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::storage::Snapshot;
+use openraft::type_config::TypeConfigExt;
+use openraft::type_config::alias::InstantOf;
 use openraft::{OptionalSend, Raft};
 use tokio::sync::mpsc;
 
 use super::apply::{Apply, SnapshotHandle};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
+use crate::acks::Acks;
 use crate::ids::NodeId;
 use crate::member::Addresses;
 use crate::net::{Lane, Transport};
@@ -31,33 +35,55 @@ const BACKOFF_MAX: Duration = Duration::from_millis(50);
 
 /// Makes clients. The library asks for a new one at each vote, so all share the connections of the
 /// transport.
-pub(crate) struct Clients<T>(pub(crate) T);
+pub(crate) struct Clients<C: Cfg, T> {
+    pub(crate) transport: T,
+    pub(crate) clock: AckClock<C>,
+}
+
+/// Notes acknowledgements, by this member's clock.
+#[derive(Clone)]
+pub(crate) struct AckClock<C: Cfg> {
+    /// The zero of the clock.
+    pub(crate) began: InstantOf<C>,
+    pub(crate) acks: Arc<Acks>,
+}
+
+impl<C: Cfg> AckClock<C> {
+    /// Notes the answer of `node` to a request of `term` that was sent at `sent`. Whoever knows a
+    /// newer ballot promises nothing.
+    fn note(&self, node: NodeId, term: u64, sent: InstantOf<C>, answer: AppendAnswer) {
+        if !matches!(answer, AppendAnswer::Deposed(_)) {
+            self.acks.note(node.0, term, sent - self.began);
+        }
+    }
+}
 
 /// Sends to one member on one lane.
-pub(crate) struct Client<T> {
+pub(crate) struct Client<C: Cfg, T> {
     transport: T,
+    clock: AckClock<C>,
     to: NodeId,
     lane: Lane,
 }
 
-impl<T: Transport> Clients<T> {
-    fn client(&self, to: u64, lane: Lane) -> Client<T> {
-        Client { transport: self.0.clone(), to: NodeId(to), lane }
+impl<C: Cfg, T: Transport> Clients<C, T> {
+    fn client(&self, to: u64, lane: Lane) -> Client<C, T> {
+        Client { transport: self.transport.clone(), clock: self.clock.clone(), to: NodeId(to), lane }
     }
 }
 
-impl<C: Cfg, T: Transport> RaftNetworkFactory<C> for Clients<T> {
-    type Network = Client<T>;
+impl<C: Cfg, T: Transport> RaftNetworkFactory<C> for Clients<C, T> {
+    type Network = Client<C, T>;
 
-    async fn new_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+    async fn new_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
         self.client(to, Lane::Log)
     }
 
-    async fn new_heartbeat_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+    async fn new_heartbeat_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
         self.client(to, Lane::Heartbeat)
     }
 
-    async fn new_snapshot_client(&mut self, to: u64, _: &Addresses) -> Client<T> {
+    async fn new_snapshot_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
         self.client(to, Lane::Snapshot)
     }
 }
@@ -66,8 +92,8 @@ fn unreachable<C: Cfg>(what: &str) -> Unreachable<C> {
     Unreachable::from_string(what)
 }
 
-impl<T: Transport> Client<T> {
-    async fn ask<C: Cfg, A>(
+impl<C: Cfg, T: Transport> Client<C, T> {
+    async fn ask<A>(
         &self,
         request: &Request,
         read: impl FnOnce(&[u8]) -> Option<A>,
@@ -78,7 +104,7 @@ impl<T: Transport> Client<T> {
     }
 }
 
-impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<T> {
+impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
     type SnapshotData = SnapshotHandle;
 
     async fn append_entries(
@@ -86,9 +112,12 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<T> {
         request: AppendEntriesRequest<C>,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse<C>, RPCError<C>> {
+        let (term, sent) = (from_vote(&request.vote).term, C::now());
         let answer = self.transport.send(self.to, self.lane, append_request(request).encode()).await;
         let answer = answer.map_err(|_| unreachable("the connection was lost"))?;
-        Ok(match AppendAnswer::decode(&answer).ok_or_else(|| unreachable("the answer is no answer"))? {
+        let answer = AppendAnswer::decode(&answer).ok_or_else(|| unreachable("the answer is no answer"))?;
+        self.clock.note(self.to, term, sent, answer);
+        Ok(match answer {
             AppendAnswer::Matching(_) => AppendEntriesResponse::Success,
             AppendAnswer::Conflict(_) => AppendEntriesResponse::Conflict,
             AppendAnswer::Deposed(ballot) => AppendEntriesResponse::HigherVote(to_vote(ballot)),
@@ -103,14 +132,17 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<T> {
     where
         S: Stream<Item = AppendEntriesRequest<C>> + OptionalSend + Unpin + 'static,
     {
-        let (transport, to, lane) = (self.transport.clone(), self.to, self.lane);
+        let (transport, clock, to, lane) = (self.transport.clone(), self.clock.clone(), self.to, self.lane);
         let answers = requests
             .map(move |request| {
+                let (clock, term, sent) = (clock.clone(), from_vote(&request.vote).term, C::now());
                 let answer = transport.send(to, lane, append_request(request).encode());
                 async move {
                     let answer = answer.await.map_err(|_| unreachable("the connection was lost"))?;
                     let answer = AppendAnswer::decode(&answer);
-                    Ok(append_result(answer.ok_or_else(|| unreachable("the answer is no answer"))?))
+                    let answer = answer.ok_or_else(|| unreachable("the answer is no answer"))?;
+                    clock.note(to, term, sent, answer);
+                    Ok(append_result(answer))
                 }
             })
             .buffered(IN_FLIGHT_MAX);

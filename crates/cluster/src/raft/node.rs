@@ -16,11 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::apply::{Applied, Apply};
 use super::config::config;
-use super::network::{Clients, serve_appends, serve_control};
+use super::network::{AckClock, Clients, serve_appends, serve_control};
 use super::storage::{Seen, Storage};
 use super::types::{
     Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
 };
+use crate::acks::Acks;
 use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::member::Members;
@@ -57,6 +58,7 @@ pub(crate) struct Node<C: Cfg> {
     pub(crate) driver: LogDriver,
     pub(crate) reign: Arc<Reign>,
     pub(crate) settings: Settings,
+    acks: Arc<Acks>,
     /// The zero of this member's clock.
     began: InstantOf<C>,
 }
@@ -107,11 +109,13 @@ impl<C: Cfg> Node<C> {
         let restore_leader = parts.faults.restore_leader;
         #[cfg(not(test))]
         let restore_leader = false;
+        let acks = Arc::new(Acks::default());
+        let clients = Clients { transport, clock: AckClock { began, acks: acks.clone() } };
         let config = config(&settings, restore_leader).map_err(io::Error::other)?;
-        let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), Clients(transport), storage, apply.clone())
+        let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let node = Self { raft, apply, driver, reign, settings, began };
+        let node = Self { raft, apply, driver, reign, settings, acks, began };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
         drop(C::spawn(follow_metrics(node.clone())));
@@ -212,15 +216,8 @@ impl<C: Cfg> Node<C> {
         if metrics.state != ServerState::Leader {
             return;
         }
-        // Who votes alone acknowledges itself.
-        let mut voters = metrics.membership_config.membership().voter_ids();
-        let acked: Option<InstantOf<C>> = if voters.all(|voter| voter == metrics.id) {
-            Some(C::now())
-        } else {
-            metrics.last_quorum_acked.map(|acked| *acked)
-        };
-        if let Some(acked) = acked {
-            let sent = if acked > self.began { acked - self.began } else { Duration::ZERO };
+        let voters = metrics.membership_config.membership().get_joint_config();
+        if let Some(sent) = self.acks.quorum(metrics.id, term.0, voters, self.now()) {
             self.reign.lease.extend(term, sent, self.settings.lease());
         }
     }
