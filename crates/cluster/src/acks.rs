@@ -9,17 +9,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 /// The newest acknowledged sending time of each member, with its term.
 #[derive(Debug, Default)]
-pub(crate) struct Acks(Mutex<BTreeMap<u64, (u64, Duration)>>);
+pub(crate) struct Acks {
+    newest: Mutex<BTreeMap<u64, (u64, Duration)>>,
+    changed: Notify,
+}
 
 impl Acks {
     /// Notes that `node` has answered a request of the leader of `term` that was sent at `sent`, and
     /// knew of no newer ballot.
     pub(crate) fn note(&self, node: u64, term: u64, sent: Duration) {
-        let mut acks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut acks = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = acks.entry(node).or_default();
         *newest = (*newest).max((term, sent));
+        drop(acks);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for the next acknowledgement.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Returns the time since which a quorum of each set of voters has promised to wait for the
@@ -31,7 +43,7 @@ impl Acks {
         voters: &[BTreeSet<u64>],
         now: Duration,
     ) -> Option<Duration> {
-        let acks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let acks = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = |node: &u64| {
             if *node == me {
                 return Some(now);

@@ -98,6 +98,13 @@ pub trait Consensus: Send + Sync {
     /// atomic load and a clock read.
     fn has_lease(&self, term: Term) -> bool;
 
+    /// Calls `then` with true once a quorum has acknowledged the leader of `term` after this call:
+    /// reads that were executed before may be answered, if what they show is committed. With false
+    /// if the term has ended, or no quorum answers within two leases. Costs one round to the
+    /// members; calls that arrive while one is under way share the next. `then` runs on the thread
+    /// of the consensus, and must return quickly.
+    fn confirm(&self, term: Term, then: Box<dyn FnOnce(bool) + Send>);
+
     /// Returns the members by the newest entry that names them; none before the first.
     fn members(&self) -> Vec<Member>;
 

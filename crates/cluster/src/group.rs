@@ -228,6 +228,11 @@ impl Consensus for Group {
         self.node.reign.lease.is_valid(term, self.node.now())
     }
 
+    fn confirm(&self, term: Term, then: Box<dyn FnOnce(bool) + Send>) {
+        let node = self.node.clone();
+        drop(self.runtime.spawn(async move { then(node.confirm(term).await) }));
+    }
+
     fn members(&self) -> Vec<Member> {
         self.node.members().map_or_else(Vec::new, |members| members.list())
     }

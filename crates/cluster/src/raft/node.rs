@@ -59,6 +59,8 @@ pub(crate) struct Node<C: Cfg> {
     pub(crate) reign: Arc<Reign>,
     pub(crate) settings: Settings,
     acks: Arc<Acks>,
+    /// Held during a round that confirms the lead: callers that wait for it share the next one.
+    round: Arc<tokio::sync::Mutex<()>>,
     /// The zero of this member's clock.
     began: InstantOf<C>,
 }
@@ -115,7 +117,7 @@ impl<C: Cfg> Node<C> {
         let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let node = Self { raft, apply, driver, reign, settings, acks, began };
+        let node = Self { raft, apply, driver, reign, settings, acks, round: Arc::default(), began };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
         drop(C::spawn(follow_metrics(node.clone())));
@@ -208,6 +210,39 @@ impl<C: Cfg> Node<C> {
             // It fails when the consensus has ended, and is refused while a lease is valid.
             drop(self.raft.trigger().elect(true).await);
         }
+    }
+
+    /// Returns whether a quorum has acknowledged the leader of `term` after this call: what it has
+    /// executed is then no older than what any leader had committed at the call. False if the term
+    /// has ended, or no quorum answers within two leases.
+    pub(crate) async fn confirm(&self, term: Term) -> bool {
+        let asked = self.now();
+        let _round = self.round.lock().await;
+        let mut is_sent = false;
+        loop {
+            if self.reign.role.leading() != Some(term) {
+                return false;
+            }
+            if self.quorum_since(term).is_some_and(|since| since >= asked) {
+                return true;
+            }
+            if self.now() - asked > self.settings.lease() * 2 {
+                return false;
+            }
+            if !is_sent {
+                is_sent = self.raft.trigger().heartbeat().await.is_ok();
+            }
+            // A heartbeat may be lost: the next one is sent anyway.
+            drop(C::timeout(self.settings.heartbeat, self.acks.changed()).await);
+        }
+    }
+
+    /// Returns the time since which a quorum has promised to wait for the leader of `term`.
+    fn quorum_since(&self, term: Term) -> Option<Duration> {
+        let metrics = self.raft.metrics();
+        let members = metrics.borrow_watched().membership_config.clone();
+        let me = *self.raft.node_id();
+        self.acks.quorum(me, term.0, members.membership().get_joint_config(), self.now())
     }
 
     fn mirror_lease(&self, metrics: &RaftMetrics<C>) {

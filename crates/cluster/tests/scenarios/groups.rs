@@ -148,6 +148,26 @@ fn without_a_quorum_nothing_is_committed_and_no_command_is_admitted() {
 }
 
 #[test]
+fn a_lead_is_confirmed_by_a_quorum_and_not_without_one() {
+    let mut fleet = Fleet::begin(3, SETTINGS);
+    let (leader, term) = fleet.leader();
+    let confirm = |fleet: &Fleet, term| {
+        let (done, confirmed) = std::sync::mpsc::channel();
+        let then = move |is_confirmed| done.send(is_confirmed).expect("is awaited");
+        fleet.running[&leader].group.confirm(term, Box::new(then));
+        confirmed
+    };
+    let rounds: Vec<_> = (0..50).map(|_| confirm(&fleet, term)).collect();
+    assert!(rounds.iter().all(|round| round.recv() == Ok(true)), "many share few rounds");
+    assert_eq!(confirm(&fleet, Term(term.0 + 1)).recv(), Ok(false), "another term");
+    for node in (1..=3).filter(|node| *node != leader) {
+        fleet.kill(node);
+    }
+    eventually("the lease ends", || (!fleet.running[&leader].group.has_lease(term)).then_some(()));
+    assert_eq!(confirm(&fleet, term).recv(), Ok(false), "no quorum answers");
+}
+
+#[test]
 fn members_that_acknowledge_what_is_written_agree_as_well() {
     let settings = Settings { durability: Durability::default(), ..SETTINGS };
     let mut fleet = Fleet::begin(3, settings);
