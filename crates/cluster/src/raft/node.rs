@@ -226,7 +226,7 @@ impl<C: Cfg> Node<C> {
             if self.quorum_since(term).is_some_and(|since| since >= asked) {
                 return true;
             }
-            if self.now() - asked > self.settings.lease() * 2 {
+            if self.now() > asked + self.settings.lease() * 2 {
                 return false;
             }
             if !is_sent {
