@@ -218,10 +218,10 @@ impl Command {
         self
     }
 
-    /// Whether it may bring a series to one of its keys that had none, or other labels.
+    /// Whether it may bring a series or a lens to one of its keys that had none, or other labels.
     pub(crate) fn may_bring_series(&self) -> bool {
         match self.group {
-            Group::Series => self.is(DENYOOM),
+            Group::Series | Group::Lens => self.is(DENYOOM),
             group if group.value_type().is_some() => false,
             _ => {
                 self.key_uses.is_empty()

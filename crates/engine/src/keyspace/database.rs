@@ -258,7 +258,7 @@ impl Database {
         Some(before_ms)
     }
 
-    /// The labels of the series.
+    /// The labels of the series and lenses.
     pub(crate) fn labels(&self) -> &LabelIndex {
         &self.labels
     }

@@ -1,7 +1,7 @@
-//! The labels of a database's series, and which keys have them.
+//! The labels of a database's series and lenses, and which keys have them.
 
 use super::{Entry, Table};
-use crate::value::{Labels, Object, TimeSeries, TypedValue};
+use crate::value::{Labelled, Labels, Object};
 use foldhash::fast::FixedState;
 use std::collections::{HashMap, HashSet};
 
@@ -59,38 +59,38 @@ impl Posting {
 /// The values of a label, each with the keys that have it.
 type Values = HashMap<Box<[u8]>, Posting, FixedState>;
 
-/// The labels of a database's series.
+/// The labels of a database's series and lenses.
 ///
-/// Every series is added when its entry gets it, and removed before it leaves. Keys are known by
+/// Every one is added when its entry gets it, and removed before it leaves. Keys are known by
 /// their hashes, as in the list of deadlines; a reader checks the labels of what it finds.
 #[derive(Debug, Default)]
 pub(crate) struct LabelIndex {
     labels: HashMap<Box<[u8]>, Values, FixedState>,
-    /// Number of series.
-    series: usize,
+    /// Number of series and lenses.
+    labelled: usize,
 }
 
 impl LabelIndex {
-    /// Returns the number of series, with and without labels.
-    pub(crate) fn series(&self) -> usize {
-        self.series
+    /// Whether there is no series and no lens, with labels or without.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labelled == 0
     }
 
-    /// Adds an entry, if it has a series. O(labels).
+    /// Adds an entry, if it has a series or a lens. O(labels).
     #[inline]
     pub(super) fn add(&mut self, hash: u64, entry: &Entry) {
-        if let Some(Object::Series(series)) = entry.object() {
-            self.series += 1;
-            self.add_labels(hash, series.labels());
+        if let Some(labelled) = labelled(entry) {
+            self.labelled += 1;
+            self.add_labels(hash, labelled.labels());
         }
     }
 
     /// Removes an entry that was added. O(labels).
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, entry: &Entry) {
-        if let Some(Object::Series(series)) = entry.object() {
-            self.series -= 1;
-            self.remove_labels(hash, series.labels());
+        if let Some(labelled) = labelled(entry) {
+            self.labelled -= 1;
+            self.remove_labels(hash, labelled.labels());
         }
     }
 
@@ -124,30 +124,28 @@ impl LabelIndex {
         }
     }
 
-    /// Returns the values that series have for a label, each once.
+    /// Returns the values that there are of a label, each once.
     pub(crate) fn values<'i>(&'i self, name: &[u8]) -> impl Iterator<Item = &'i [u8]> {
         self.labels.get(name).into_iter().flat_map(|values| values.keys().map(|value| &**value))
     }
 
-    /// Finds the series that meet all conditions, of which there is at least one, and rarely others;
-    /// some may come twice. O(series that meet the condition which the fewest meet).
+    /// Finds what meets all conditions, of which there is at least one, and rarely others; some may come
+    /// twice. O(keys that meet the condition which the fewest meet).
     pub(crate) fn find<'t>(
         &self,
         table: &'t Table<Entry>,
         conditions: &[Condition<'_>],
-    ) -> Vec<(&'t Entry, &'t TimeSeries)> {
+    ) -> Vec<(&'t Entry, Labelled<'t>)> {
         let hashes = self.meeting(conditions);
-        // The processor waits for memory at each pointer. Each pass follows one pointer of every series,
+        // The processor waits for memory at each pointer. Each pass follows one pointer of every key,
         // with so few instructions that it waits for many of them together.
         let entries: Vec<&Entry> = hashes.iter().flat_map(|hash| table.candidates(*hash)).collect();
         assert!(entries.len() >= hashes.len(), "the index has the labels of entries");
         let objects: Vec<(&Entry, &Object)> =
             entries.into_iter().filter_map(|entry| Some((entry, entry.object()?))).collect();
-        let series: Vec<(&Entry, &TimeSeries)> = objects
-            .into_iter()
-            .filter_map(|(entry, object)| Some((entry, TimeSeries::from_object(object)?)))
-            .collect();
-        series.into_iter().filter(|(_, series)| !series.labels().is_empty()).collect()
+        let labelled: Vec<(&Entry, Labelled<'_>)> =
+            objects.into_iter().filter_map(|(entry, object)| Some((entry, Labelled::of(object)?))).collect();
+        labelled.into_iter().filter(|(_, labelled)| !labelled.labels().is_empty()).collect()
     }
 
     /// Returns the hashes of the keys that meet all conditions; one with a label twice may come twice.
@@ -179,7 +177,8 @@ pub(crate) struct Condition<'a> {
     pub(crate) values: &'a [&'a [u8]],
 }
 
-/// Returns the series of an entry.
-pub(crate) fn series_of(entry: &Entry) -> Option<&TimeSeries> {
-    entry.object().and_then(TimeSeries::from_object)
+/// Returns the value of an entry, if its type has labels.
+#[inline]
+pub(crate) fn labelled(entry: &Entry) -> Option<Labelled<'_>> {
+    entry.object().and_then(Labelled::of)
 }

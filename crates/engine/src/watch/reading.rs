@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{self, Cursor, LoggedCommand};
-use crate::value::{LabelFilter, TimeSeries, Unit};
+use crate::value::{LabelFilter, TimeSeries, TypedValue, Unit};
 use crate::watch::answer::bring_into_order;
 use crate::watch::filter::Filter;
 use crate::watch::following::{Beyond, Changes, Following, NotedPoints, Outcome};
@@ -344,8 +344,7 @@ impl Read {
 
 /// Returns the series that a key has; `None` if it has none, or a lens.
 fn series_of<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Option<&'k TimeSeries> {
-    let seen = keys.see(key).ok()??;
-    seen.view.is_plain().then_some(seen.series)
+    keys.peek(key)?.object().and_then(TimeSeries::from_object)
 }
 
 /// Returns the position of the pattern that key names must match, in a read's canonical form.

@@ -10,7 +10,7 @@
 
 use crate::command::find_series;
 use crate::context::Keys;
-use crate::keyspace::label_index::series_of;
+use crate::keyspace::label_index::labelled;
 use crate::value::LabelFilter;
 use crate::watch::following::Beyond;
 use crate::watch::index::key_set::Changed;
@@ -59,8 +59,8 @@ impl Query {
                 let mut beyond = Vec::with_capacity(changed.len());
                 for key in changed {
                     let is_read = keys.as_logged(|keys| {
-                        let series = keys.peek(&key).and_then(series_of);
-                        series.is_some_and(|series| filter.matches(series.labels()))
+                        let found = keys.peek(&key).and_then(labelled);
+                        found.is_some_and(|labelled| filter.matches(labelled.labels()))
                     });
                     if selected.set(&key, is_read) {
                         list(query, keys, &key, is_read);

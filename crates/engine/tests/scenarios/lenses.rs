@@ -236,6 +236,149 @@ fn readers_of_lenses_and_writers_on_several_threads_do_not_block_each_other() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
+/// A series and two lenses over it, all with labels.
+fn labelled() -> Engine {
+    let engine = engine();
+    run(
+        &engine,
+        &[
+            "TS.CREATE oven LABELS room kitchen unit f",
+            "TS.MADD oven 1 32 oven 2 212",
+            "LENS.CREATE celsius oven fahrenheit_to_celsius LABELS room kitchen unit c",
+            "LENS.CREATE kelvin celsius celsius_to_kelvin labels room kitchen unit k",
+        ],
+    );
+    engine
+}
+
+#[test]
+fn filters_find_lenses_by_their_labels() {
+    let engine = labelled();
+    expect(
+        &engine,
+        &[
+            ("TS.QUERYINDEX room=kitchen", "*3 $celsius $kelvin $oven"),
+            ("TS.QUERYINDEX room=kitchen unit!=f", "*2 $celsius $kelvin"),
+            ("TS.QUERYINDEX unit=~c|k", "*2 $celsius $kelvin"),
+            ("TS.QUERYLABELS VALUES unit", "*3 $c $f $k"),
+            ("TS.QUERYLABELS LABELS FILTER unit=c", "*2 $room $unit"),
+            ("TS.MGET SELECTED_LABELS unit FILTER unit=c", "*1 *3 $celsius *1 *2 $unit $c *2 :2 +100"),
+            ("TS.MGET LATEST FILTER unit=(c,f)", "*2 *3 $celsius *0 *2 :2 +100 *3 $oven *0 *2 :2 +212"),
+            ("TS.MRANGE - + FILTER unit=c", "*1 *3 $celsius *0 *2 *2 :1 +0 *2 :2 +100"),
+            ("TS.MREVRANGE - + COUNT 1 FILTER unit=k", "*1 *3 $kelvin *0 *1 *2 :2 +373.15"),
+            (
+                "TS.MRANGE - + AGGREGATION avg 10 FILTER room=kitchen GROUPBY room REDUCE max",
+                "*1 *3 $room=kitchen *0 *1 *2 :0 +323.15",
+            ),
+            ("TS.MRANGE - + EXCLUDEEMPTY FILTER unit=c unit!=k", "*1 *3 $celsius *0 *2 *2 :1 +0 *2 :2 +100"),
+        ],
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn the_index_has_the_labels_of_lenses_however_they_come_move_and_go() {
+    let engine = labelled();
+    let found = |filter: &str| Client::new(&engine).run(&format!("TS.QUERYINDEX {filter}"));
+    for (line, filter, answer) in [
+        ("RENAME celsius z", "unit=c", "*1 $z"),
+        ("COPY z y", "unit=c", "*2 $y $z"),
+        ("LENS.COMPOSE x z", "unit=c", "*2 $y $z"),
+        ("LENS.CREATE w z LABELS unit c", "unit=c", "*3 $w $y $z"),
+        ("LENS.DROP w", "unit=c", "*2 $y $z"),
+        ("SET y string", "unit=c", "*1 $z"),
+        ("TS.CREATE y2 LABELS unit c", "unit=c", "*2 $y2 $z"),
+        ("RENAME kelvin y2", "unit=c", "*1 $z"),
+        ("PERSIST z", "unit=k", "*1 $y2"),
+        ("MOVE z 1", "unit=c", "*0"),
+        ("SWAPDB 0 1", "unit=c", "*1 $z"),
+        ("FLUSHDB", "unit=c", "*0"),
+        ("SWAPDB 0 1", "room=kitchen", "*2 $oven $y2"),
+        ("DEL y2 oven", "room=kitchen", "*0"),
+    ] {
+        run(&engine, &[line]);
+        assert_eq!(found(filter), wire(answer), "after {line}");
+        let replica = replayed(&engine);
+        assert_eq!(replica.digest(), engine.digest(), "after {line}");
+        let again = Client::new(&replica).run(&format!("TS.QUERYINDEX {filter}"));
+        assert_eq!(again, wire(answer), "after {line}, from the log");
+    }
+}
+
+#[test]
+fn labels_of_a_lens_stand_behind_its_transforms() {
+    let engine = engine();
+    let refused = "-ERR LENS: LABELS needs names and values in turn, none of them empty, and values without \
+                   parentheses and commas";
+    expect(
+        &engine,
+        &[
+            ("TS.ADD a 1 1", ":1"),
+            ("TS.ADD labels 1 2", ":1"),
+            ("LENS.CREATE l a + labels ASOF 5 LABELS asof asof labels labels", "+OK"),
+            ("TS.GET l", "*2 :1 +3"),
+            ("LENS.LIST SOURCE labels", "*1 $l"),
+            ("TS.QUERYINDEX labels=labels", "*1 $l"),
+            ("LENS.CREATE m a LABELS", refused),
+            ("LENS.CREATE m a LABELS l", refused),
+            ("LENS.CREATE m a abs LABELS l v x", refused),
+            ("LENS.CREATE m a LABELS l (v)", refused),
+            ("EXISTS m", ":0"),
+        ],
+    );
+    assert_eq!(
+        Client::new(&engine).run("LENS.INFO l"),
+        "*8 +source $1 a +unit +ms +labels *2 *2 $4 asof $4 asof *2 $6 labels $6 labels +transforms *1 *4 \
+         +transform $15 + labels ASOF 5 +reads $54 the point, and the other key's newest, at most 5 older"
+    );
+}
+
+#[test]
+fn a_lens_that_a_filter_finds_and_that_sees_nothing_is_named() {
+    let engine = labelled();
+    run(&engine, &["TS.ADD other 1 1 LABELS room kitchen", "DEL oven"]);
+    let missing = "-ERR LENS: 'celsius': there is no 'oven' for the lens to see";
+    expect(
+        &engine,
+        &[
+            ("TS.QUERYINDEX unit=c", "*1 $celsius"),
+            ("TS.MGET FILTER room=kitchen", missing),
+            ("TS.MRANGE - + FILTER room=kitchen", missing),
+            ("TS.MRANGE - + FILTER room=kitchen GROUPBY room REDUCE sum", missing),
+            ("TS.MRANGE -5m now FILTER unit=c", missing),
+            ("TS.MRANGE - + FILTER room=kitchen unit=", "*1 *3 $other *0 *1 *2 :1 +1"),
+            ("TS.ADD oven 1 1 UNIT s", ":1"),
+            (
+                "TS.MRANGE -5m now FILTER unit=c",
+                "-ERR TSDB: a time relative to now needs series of several keys to have the unit ms; give a number",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_watched_filter_sees_lenses() {
+    let engine = labelled();
+    let query = watch(&engine, "TS.MGET FILTER unit=c");
+    for (line, expected) in [
+        ("TS.ADD oven 3 392", Some("%1 $celsius *2 %0 *2 :3 ,200")),
+        ("TS.ADD other 3 392", None),
+        ("RENAME celsius other:celsius", Some("%1 $other:celsius *2 %0 *2 :3 ,200")),
+        (
+            "LENS.CREATE copper other LABELS unit c",
+            Some("%2 $copper *2 %0 *2 :3 ,392 $other:celsius *2 %0 *2 :3 ,200"),
+        ),
+        ("LENS.DROP other:celsius", Some("%1 $copper *2 %0 *2 :3 ,392")),
+        ("DEL copper", Some("%0")),
+    ] {
+        let before = answers(&query).len();
+        run(&engine, &[line]);
+        let emitted = answers(&query);
+        assert_eq!(emitted.get(before).cloned(), expected.map(wire), "{line}");
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
 #[test]
 fn durations_are_limited_by_the_unit_of_the_source() {
     let engine = engine();
@@ -278,7 +421,7 @@ fn a_lens_sees_other_lenses_and_several_series() {
     );
     assert_eq!(
         Client::new(&engine).run("LENS.INFO share"),
-        "*6 +source $6 errors +unit +ms +transforms *1 *4 +transform $19 / requests ASOF 30s +reads \
+        "*8 +source $6 errors +unit +ms +labels *0 +transforms *1 *4 +transform $19 / requests ASOF 30s +reads \
          $58 the point, and the other key's newest, at most 30000 older"
     );
     assert_eq!(replayed(&engine).digest(), engine.digest());

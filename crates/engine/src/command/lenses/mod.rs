@@ -3,6 +3,7 @@
 pub(super) mod rows;
 
 use super::parse::{is, shown};
+use super::series::reply_all_labels;
 use super::similar::similar;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -101,11 +102,13 @@ fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let lens = ctx.keys.read::<Lens>(key)?.ok_or(NO_LENS)?;
     let seen = ctx.keys.see(key)?.ok_or(NO_LENS)?;
     let reply = &mut *ctx.reply;
-    reply.map(3);
+    reply.map(4);
     reply.simple("source");
     reply.bulk(lens.source());
     reply.simple("unit");
     reply.simple(seen.unit().name());
+    reply.simple("labels");
+    reply_all_labels(reply, lens.labels());
     reply.simple("transforms");
     let steps: Vec<(Vec<&[u8]>, String)> = lens.steps().collect();
     reply.array(steps.len());

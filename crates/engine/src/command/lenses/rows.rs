@@ -27,8 +27,8 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         .doc(
             SINCE,
             "O(N) with N the number of transforms and of lenses below",
-            concat!("name source [<", transform!(), "> ...]"),
-            "Creates a lens: a series or another lens seen through transforms, which nothing is computed for before it is read.",
+            concat!("name source [<", transform!(), "> ...] [LABELS label value [label value ...]]"),
+            "Creates a lens: a series or another lens seen through transforms, which nothing is computed for before it is read. Filters find it by its labels.",
         ),
     row(601, "lens.compose", -3, WRITE | DENYOOM, KeySpec::REST, compose).using(&["OW insert", "RO"]).doc(
         SINCE,
@@ -55,6 +55,6 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             SINCE,
             "O(N) with N the number of transforms and of lenses below",
             "name",
-            "Returns what a lens sees, and through which transforms.",
+            "Returns what a lens sees, through which transforms, and its labels.",
         ),
 ];

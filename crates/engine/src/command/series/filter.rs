@@ -1,12 +1,12 @@
-//! Filters of labels: which series a command means.
+//! Filters of labels: which series and lenses a command means.
 
 use super::errors;
 use super::pattern;
 use crate::context::Keys;
 use crate::error::CommandError;
-use crate::keyspace::label_index::{Condition, LabelIndex, series_of};
+use crate::keyspace::label_index::{Condition, LabelIndex, labelled};
 use crate::keyspace::{Database, Entry};
-use crate::value::{LabelFilter, Labels, Matcher, TimeSeries, Wanted};
+use crate::value::{LabelFilter, Labelled, Labels, Matcher, Wanted};
 
 /// Finds the values of the label that are wanted. O(values of the label in the index) for a pattern.
 fn resolve<'r>(matcher: &'r Matcher, labels: &'r LabelIndex) -> Resolved<'r> {
@@ -55,10 +55,10 @@ pub(super) fn parse(words: &[&[u8]]) -> Result<LabelFilter, CommandError> {
     Ok(LabelFilter(matchers))
 }
 
-/// Finds the series of the selected database that a filter means, in the order of their keys. O(series that
-/// have the rarest of the labels + n*log(n) of those found), and O(values of a label) for each pattern;
-/// O(keys) for a filter without conditions.
-pub(crate) fn find<'k>(filter: &LabelFilter, keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
+/// Finds the series and lenses of the selected database that a filter means, in the order of their keys.
+/// O(keys that have the rarest of the labels + n*log(n) of those found), and O(values of a label) for each
+/// pattern; O(keys) for a filter without conditions.
+pub(crate) fn find<'k>(filter: &LabelFilter, keys: &'k Keys<'_>) -> Vec<(&'k [u8], Labelled<'k>)> {
     if filter.0.is_empty() {
         return all(keys);
     }
@@ -71,35 +71,35 @@ pub(crate) fn find<'k>(filter: &LabelFilter, keys: &'k Keys<'_>) -> Vec<(&'k [u8
         found.extend(
             candidates(&resolved, database)
                 .into_iter()
-                .filter(|(entry, series)| keys.is_there(entry) && matches(series.labels())),
+                .filter(|(entry, found)| keys.is_there(entry) && matches(found.labels())),
         );
     }
     in_order(found)
 }
 
-/// Returns the series that meet all positive conditions.
-fn candidates<'k>(resolved: &[Resolved<'_>], database: &'k Database) -> Vec<(&'k Entry, &'k TimeSeries)> {
+/// Returns what meets all positive conditions.
+fn candidates<'k>(resolved: &[Resolved<'_>], database: &'k Database) -> Vec<(&'k Entry, Labelled<'k>)> {
     let positive = resolved.iter().filter(|one| !one.matcher.is_negative());
     let conditions: Vec<Condition<'_>> =
         positive.map(|one| Condition { name: &one.matcher.name, values: &one.values }).collect();
     database.labels().find(database.table(), &conditions)
 }
 
-/// Returns all series of the selected database, in the order of their keys. O(keys).
-fn all<'k>(keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
+/// Returns all series and lenses of the selected database, in the order of their keys. O(keys).
+fn all<'k>(keys: &'k Keys<'_>) -> Vec<(&'k [u8], Labelled<'k>)> {
     let mut found = Vec::new();
     for shard in keys.shards() {
         let database = shard.database(usize::from(keys.db()));
-        if database.labels().series() > 0 {
+        if !database.labels().is_empty() {
             let entries = database.table().iter().filter(|entry| keys.is_there(entry));
-            found.extend(entries.filter_map(|entry| Some((entry, series_of(entry)?))));
+            found.extend(entries.filter_map(|entry| Some((entry, labelled(entry)?))));
         }
     }
     in_order(found)
 }
 
-/// Sorts series by their keys, and leaves each once.
-fn in_order<'k>(found: Vec<(&'k Entry, &'k TimeSeries)>) -> Vec<(&'k [u8], &'k TimeSeries)> {
+/// Sorts what was found by the keys, and leaves each once.
+fn in_order<'k>(found: Vec<(&'k Entry, Labelled<'k>)>) -> Vec<(&'k [u8], Labelled<'k>)> {
     let Some((first, _)) = found.first() else { return Vec::new() };
     let shared = found
         .iter()
@@ -107,11 +107,11 @@ fn in_order<'k>(found: Vec<(&'k Entry, &'k TimeSeries)>) -> Vec<(&'k [u8], &'k T
     // Keys often begin alike. The bytes behind that are compared as a number.
     let mut found: Vec<_> = found
         .into_iter()
-        .map(|(entry, series)| (leading_number(&entry.key()[shared..]), entry.key(), series))
+        .map(|(entry, found)| (leading_number(&entry.key()[shared..]), entry.key(), found))
         .collect();
     found.sort_unstable_by_key(|(number, key, _)| (*number, *key));
     found.dedup_by_key(|(_, key, _)| *key);
-    found.into_iter().map(|(_, key, series)| (key, series)).collect()
+    found.into_iter().map(|(_, key, found)| (key, found)).collect()
 }
 
 /// Returns how many bytes two keys have in common from their beginnings.
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn series_are_sorted_by_their_keys_and_each_comes_once() {
         use crate::keyspace::Payload;
-        use crate::value::{Definition, TypedValue};
+        use crate::value::{Definition, TimeSeries, TypedValue};
 
         for keys in [
             &[][..],
@@ -255,7 +255,7 @@ mod tests {
             let series = || Payload::Object(Box::new(TimeSeries::new(Definition::default()).into_object()));
             let entries: Vec<Entry> =
                 keys.iter().map(|key| Entry::new(key.as_bytes(), series(), None)).collect();
-            let found = entries.iter().filter_map(|entry| Some((entry, series_of(entry)?))).collect();
+            let found = entries.iter().filter_map(|entry| Some((entry, labelled(entry)?))).collect();
             let sorted: Vec<&[u8]> = in_order(found).into_iter().map(|(key, _)| key).collect();
             let expected: std::collections::BTreeSet<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
             assert!(sorted.into_iter().eq(expected), "{keys:?}");

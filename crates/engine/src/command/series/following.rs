@@ -13,7 +13,7 @@ use super::followed_keys::FollowedKeys;
 use super::range::{Joining, Kept, Shape, Sources};
 use super::several::{Options, reply_parts};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
-use crate::value::{TimeSeries, Unit};
+use crate::value::{Labels, TimeSeries, Unit};
 use crate::watch::difference::{write_changed_series, write_gone_series, write_whole_series};
 use crate::watch::following::{Changes, Following, Outcome, SeriesAt};
 use crate::wire::reply::{Protocol, Reply};
@@ -79,8 +79,8 @@ fn clock(as_of_us: u64) -> Clock {
     Clock::new(as_of_us, Unit::Milliseconds)
 }
 
-/// Begins to follow a read of the series that it names, or of those with the keys in `selected`, as of a time; `None` if
-/// its options forbid that. O(points in the range).
+/// Begins to follow a read of the series that it names, or of those with the keys in `selected`, as of a
+/// time; `None` if one is a lens, or its options forbid that. O(points in the range).
 pub(crate) fn begin_following(
     series: &SeriesAt<'_>,
     args: &[&[u8]],
@@ -231,8 +231,11 @@ impl FollowedSeveral {
         (name, entry): (&[u8], &Entry),
         reply: &mut Reply,
     ) -> usize {
-        let of_key = |key| (key, series(key).expect("a key whose rows are followed has a series"));
-        let members: Vec<(&[u8], &TimeSeries)> = self.keys_of(name, entry).map(of_key).collect();
+        let of_key = |key| {
+            let series = series(key).expect("a key whose rows are followed has a series");
+            (key, series.labels())
+        };
+        let members: Vec<(&[u8], &Labels)> = self.keys_of(name, entry).map(of_key).collect();
         reply_parts(reply, options, name, &members)
     }
 
@@ -265,7 +268,7 @@ impl FollowedSeveral {
         self.shape.write_rows(&self.sources(series, name, entry, None), reply);
     }
 
-    /// Finds the entries that changes concern. `None` if the read is an error now.
+    /// Finds the entries that changes concern. `None` if the read is an error now, or reads a lens.
     fn touched(
         &mut self,
         series: &SeriesAt<'_>,
@@ -274,7 +277,8 @@ impl FollowedSeveral {
         let mut touched = BTreeMap::new();
         for (key, is_selected) in changes.beyond {
             let before = self.known_name_of(key);
-            let present = if *is_selected { series(key) } else { None };
+            // The rows of a lens are not followed.
+            let present = if *is_selected { Some(series(key)?) } else { None };
             let has_unit = |series: &TimeSeries| series.definition().unit == Unit::Milliseconds;
             if self.shape.moves() && !present.is_none_or(has_unit) {
                 return None;

@@ -61,7 +61,7 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     for (key, own) in Join::keys(args)?.iter().zip(join.ranges()) {
         let seen = ctx.keys.see(key)?.ok_or(errors::NO_SERIES)?;
         if clock::is_relative(args) {
-            check_milliseconds(seen.series)?;
+            check_milliseconds(seen.unit())?;
         }
         let source = own.source_of_seen(ctx.keys, key, &seen)?;
         members.push((own, source));

@@ -32,3 +32,4 @@ mod waiting;
 pub(crate) use adding::replay as replay_points;
 pub(crate) use filter::find as find_series;
 pub(crate) use following::{begin_following, decode_followed};
+pub(super) use reading::reply_all_labels;

@@ -42,7 +42,7 @@ impl<'a> Options<'a> {
             let value = args.get(at + 1).copied();
             at += 2;
             if is(word, "LABELS") {
-                options.labels = Some(parse_labels(&args[at - 1..])?);
+                options.labels = Some(Labels::parse(&args[at - 1..]).ok_or(errors::LABELS)?);
                 break;
             } else if is(word, "RETENTION") {
                 once(&mut options.retention, word, parse_retention(value)?)?;
@@ -154,14 +154,4 @@ fn parse_unit(value: Option<&[u8]>) -> Result<Unit, CommandError> {
     let word = value.ok_or(errors::UNIT)?;
     let known = Unit::ALL.iter().find(|(_, name)| word.eq_ignore_ascii_case(name.as_bytes()));
     known.map(|(unit, _)| *unit).ok_or(errors::UNIT)
-}
-
-/// Parses pairs of names and values. As in Redis, a last name without a value counts for nothing.
-fn parse_labels(words: &[&[u8]]) -> Result<Labels, CommandError> {
-    let (pairs, _) = words.as_chunks::<2>();
-    let is_list = |value: &[u8]| value.iter().any(|byte| b"(),".contains(byte));
-    if pairs.iter().any(|[name, value]| name.is_empty() || value.is_empty() || is_list(value)) {
-        return Err(errors::LABELS);
-    }
-    Ok(Labels::of(pairs.iter().map(|[name, value]| (*name, *value))))
 }

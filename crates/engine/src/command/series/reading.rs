@@ -7,9 +7,9 @@ use super::errors;
 use super::points::reply_row;
 use super::range::{Range, Rows, Source};
 use crate::command::parse::is;
-use crate::context::Context;
+use crate::context::{Context, Keys, Seen};
 use crate::error::CommandError;
-use crate::value::{POLICIES, Rule, TimeSeries, Unit};
+use crate::value::{Labels, POLICIES, Rule, TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::ops::ControlFlow;
 use tidemark_series::{Ignore, naming};
@@ -24,19 +24,32 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
         return Err(errors::NOT_LATEST);
     }
     let seen = ctx.keys.see(args[1])?.ok_or(errors::NO_SERIES)?;
-    let last = if seen.view.is_plain() {
-        let open =
-            if args.len() == 3 { compaction::open_bucket(ctx.keys, args[1], seen.series) } else { None };
-        latest(seen.series, open)
-    } else {
-        seen.view.at_or_before(i64::MAX).map_err(errors::not_seen)?
-    };
+    let last = last_seen(ctx.keys, args[1], &seen, args.len() == 3)?;
     reply_last(ctx.reply, last);
     Ok(())
 }
 
-/// Returns the last point of a series with its open bucket, if it is read.
-pub(super) fn latest(series: &TimeSeries, open: Option<(i64, f64)>) -> Option<(i64, f64)> {
+/// Returns the last point of what a key shows, with the open bucket of a series if it is read.
+pub(super) fn last_seen(
+    keys: &Keys<'_>,
+    key: &[u8],
+    seen: &Seen<'_>,
+    with_open_bucket: bool,
+) -> Result<Option<(i64, f64)>, CommandError> {
+    if !seen.view.is_plain() {
+        return seen.view.at_or_before(i64::MAX).map_err(errors::not_seen);
+    }
+    Ok(last_of(keys, key, seen.series, with_open_bucket))
+}
+
+/// Returns the last point of a series, with its open bucket if it is read.
+pub(super) fn last_of(
+    keys: &Keys<'_>,
+    key: &[u8],
+    series: &TimeSeries,
+    with_open_bucket: bool,
+) -> Option<(i64, f64)> {
+    let open = if with_open_bucket { compaction::open_bucket(keys, key, series) } else { None };
     let last = series.points().last();
     open.filter(|(time, _)| last.is_none_or(|(last, _)| *time >= last)).or(last)
 }
@@ -121,9 +134,9 @@ pub(super) fn reply_labels<'a>(
     }
 }
 
-/// Writes all labels of a series.
-pub(super) fn reply_all_labels(reply: &mut Reply, series: &TimeSeries) {
-    let labels: Vec<_> = series.labels().iter().map(|(name, value)| (name, Some(value))).collect();
+/// Writes all labels.
+pub(in crate::command) fn reply_all_labels(reply: &mut Reply, labels: &Labels) {
+    let labels: Vec<_> = labels.iter().map(|(name, value)| (name, Some(value))).collect();
     reply_labels(reply, labels.into_iter());
 }
 
@@ -158,7 +171,7 @@ pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     let (name, _) = POLICIES.iter().find(|(_, policy)| *policy == in_force).expect("every policy has a name");
     reply.simple(name);
     reply.simple("labels");
-    reply_all_labels(reply, series);
+    reply_all_labels(reply, series.labels());
     reply.simple("sourceKey");
     reply.bulk_or_null(series.source());
     reply.simple("rules");

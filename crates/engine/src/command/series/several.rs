@@ -1,15 +1,14 @@
 //! Reading several series: by their labels, or by their keys.
 
 use super::clock::{self, Clock};
-use super::compaction;
 use super::errors;
 use super::filter;
 use super::range::{self, Range, Rows, Source, VALUES_MAX};
-use super::reading::{latest, reply_labels, reply_last, reply_range, reply_rows};
-use crate::command::parse::{canonical_integer, is};
-use crate::context::{Context, Keys};
+use super::reading::{last_of, last_seen, reply_labels, reply_last, reply_range, reply_rows};
+use crate::command::parse::{canonical_integer, is, shown};
+use crate::context::{Context, Keys, Seen};
 use crate::error::CommandError;
-use crate::value::{LabelFilter, Labels, Object, TimeSeries, Unit};
+use crate::value::{LabelFilter, Labelled, Labels, Object, Unit};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_series::{Aggregation, aggregate, naming};
@@ -103,14 +102,15 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     }
     let found = filter::find(&filter::parse(&args[filter_at + 1..])?, ctx.keys);
     reply_head(ctx.reply, found.len());
-    for (key, series) in found {
+    for (key, labelled) in found {
         reply_name(ctx.reply, key, 2);
-        reply_answered(ctx.reply, &selected.of(series.labels()));
-        let last = naming(key, || {
-            let open = if with_open_bucket { compaction::open_bucket(ctx.keys, key, series) } else { None };
-            latest(series, open)
+        reply_answered(ctx.reply, &selected.of(labelled.labels()));
+        let last = naming(key, || match labelled {
+            Labelled::Series(series) => Ok(last_of(ctx.keys, key, series, with_open_bucket)),
+            Labelled::Lens(_) => last_seen(ctx.keys, key, &see(ctx.keys, key)?, with_open_bucket)
+                .map_err(|error| of(key, error)),
         });
-        reply_last(ctx.reply, last);
+        reply_last(ctx.reply, last?);
     }
     Ok(())
 }
@@ -217,8 +217,42 @@ pub(super) fn milliseconds(ctx: &Context<'_, '_>) -> Clock {
     Clock::new(ctx.keys.now_us(), Unit::Milliseconds)
 }
 
-pub(super) fn check_milliseconds(series: &TimeSeries) -> Result<(), CommandError> {
-    let is_met = series.definition().unit == Unit::Milliseconds;
+/// Returns what a lens shows that a filter has found.
+fn see<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Result<Seen<'k>, CommandError> {
+    keys.see(key).and_then(|seen| seen.ok_or(errors::NO_SERIES)).map_err(|error| of(key, error))
+}
+
+/// Names the lens in an error, because the client has named labels.
+fn of(key: &[u8], error: CommandError) -> CommandError {
+    let text = error.to_string();
+    let problem = text.strip_prefix("ERR LENS: ").unwrap_or(&text);
+    CommandError::Text(format!("ERR LENS: {}: {problem}", shown(key)).into())
+}
+
+/// Takes references to what is to be read of a series or lens that a filter has found.
+fn source_of(
+    keys: &Keys<'_>,
+    range: &Range,
+    key: &[u8],
+    labelled: Labelled<'_>,
+) -> Result<Source, CommandError> {
+    match labelled {
+        Labelled::Series(series) => range.source(keys, key, series),
+        Labelled::Lens(_) => {
+            range.source_of_seen(keys, key, &see(keys, key)?).map_err(|error| of(key, error))
+        }
+    }
+}
+
+fn unit_of(keys: &Keys<'_>, key: &[u8], labelled: Labelled<'_>) -> Result<Unit, CommandError> {
+    match labelled {
+        Labelled::Series(series) => Ok(series.definition().unit),
+        Labelled::Lens(_) => Ok(see(keys, key)?.unit()),
+    }
+}
+
+pub(super) fn check_milliseconds(unit: Unit) -> Result<(), CommandError> {
+    let is_met = unit == Unit::Milliseconds;
     if is_met { Ok(()) } else { Err(errors::RELATIVE_UNIT) }
 }
 
@@ -227,25 +261,26 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let found = filter::find(&filter, ctx.keys);
     let Options { range, selected, excludes_empty, grouping } = options;
     if clock::is_relative(args) {
-        found.iter().try_for_each(|(_, series)| check_milliseconds(series))?;
+        let mut units = found.iter().map(|(key, labelled)| unit_of(ctx.keys, key, *labelled));
+        units.try_for_each(|unit| check_milliseconds(unit?))?;
     }
     if let Some(grouping) = grouping {
         let groups = groups_of(ctx.keys, &range, &selected, grouping, found)?;
         return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
     }
     let keys = &*ctx.keys;
-    let of_series = |(key, series): (&[u8], &TimeSeries)| {
-        let source = range.source(keys, key, series)?;
-        Ok(Member { key: key.into(), labels: selected.of(series.labels()), source })
+    let of_found = |(key, labelled): (&[u8], Labelled<'_>)| {
+        let source = source_of(keys, &range, key, labelled)?;
+        Ok(Member { key: key.into(), labels: selected.of(labelled.labels()), source })
     };
-    let members = found.into_iter().map(of_series).collect::<Result<Vec<Member>, CommandError>>()?;
+    let members = found.into_iter().map(of_found).collect::<Result<Vec<Member>, CommandError>>()?;
     ctx.write_unlocked(move |reply| reply_members(reply, &range, members, excludes_empty, reverse))
 }
 
 /// Labels to be answered: names, and values unless they are absent.
 type Answered = Vec<(Box<[u8]>, Option<Box<[u8]>>)>;
 
-/// A series that is to be read.
+/// A series or lens that is to be read.
 #[derive(Debug)]
 struct Member {
     key: Box<[u8]>,
@@ -294,20 +329,20 @@ fn reply_parts_of_series(reply: &mut Reply, labels: &Answered, range: &Range) {
 }
 
 /// Writes what is answered of a series, or of a group of them, besides its name and its rows. `value` is
-/// that of the group's label. Returns the number of parts.
+/// that of the group's label; `members` have their keys and labels. Returns the number of parts.
 pub(super) fn reply_parts(
     reply: &mut Reply,
     options: &Options<'_>,
     value: &[u8],
-    members: &[(&[u8], &TimeSeries)],
+    members: &[(&[u8], &Labels)],
 ) -> usize {
     let is_detailed = reply.protocol() == Protocol::Resp3;
     if let Some(grouping) = options.grouping {
         Head::of(&options.selected, grouping, value, members).reply_parts(reply);
         return if is_detailed { 3 } else { 1 };
     }
-    let (_, series) = members.first().expect("what is answered has a series");
-    reply_parts_of_series(reply, &options.selected.of(series.labels()), &options.range);
+    let (_, labels) = members.first().expect("what is answered has a series");
+    reply_parts_of_series(reply, &options.selected.of(labels), &options.range);
     1 + usize::from(is_detailed)
 }
 
@@ -336,7 +371,7 @@ impl Head {
         selected: &Selected<'_>,
         grouping: Grouping<'_>,
         value: &[u8],
-        members: &[(&[u8], &TimeSeries)],
+        members: &[(&[u8], &Labels)],
     ) -> Self {
         let reducer_name = grouping.reducer_name.to_ascii_lowercase();
         let label = (grouping.label, value);
@@ -375,21 +410,23 @@ fn groups_of(
     range: &Range,
     selected: &Selected<'_>,
     grouping: Grouping<'_>,
-    found: Vec<(&[u8], &TimeSeries)>,
+    found: Vec<(&[u8], Labelled<'_>)>,
 ) -> Result<Vec<Grouped>, CommandError> {
-    let mut groups: BTreeMap<&[u8], Vec<(&[u8], &TimeSeries)>> = BTreeMap::new();
-    for (key, series) in found {
-        if let Some(value) = series.labels().get(grouping.label) {
-            groups.entry(value).or_default().push((key, series));
+    let mut groups: BTreeMap<&[u8], Vec<(&[u8], Labelled<'_>)>> = BTreeMap::new();
+    for (key, labelled) in found {
+        if let Some(value) = labelled.labels().get(grouping.label) {
+            groups.entry(value).or_default().push((key, labelled));
         }
     }
-    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| {
+    let of_group = |(value, members): (&[u8], Vec<(&[u8], Labelled<'_>)>)| {
+        let labels: Vec<(&[u8], &Labels)> =
+            members.iter().map(|(key, labelled)| (*key, labelled.labels())).collect();
         Ok(Grouped {
-            head: Head::of(selected, grouping, value, &members),
+            head: Head::of(selected, grouping, value, &labels),
             reducer: grouping.reducer,
             sources: members
                 .iter()
-                .map(|(key, series)| range.source(keys, key, series))
+                .map(|(key, labelled)| source_of(keys, range, key, *labelled))
                 .collect::<Result<_, CommandError>>()?,
         })
     };
@@ -403,7 +440,7 @@ fn labels_of_group(
     label: (&[u8], &[u8]),
     reducer: &[u8],
     all: usize,
-    members: &[(&[u8], &TimeSeries)],
+    members: &[(&[u8], &Labels)],
 ) -> Answered {
     let keys: Vec<&[u8]> = members.iter().map(|(key, _)| *key).collect();
     let joined = keys.join(&b","[..]);
@@ -439,8 +476,8 @@ fn reply_groups(
 }
 
 /// Returns the value of a label, if all members of a group have the same.
-fn shared_label<'s>(members: &[(&[u8], &'s TimeSeries)], name: &[u8]) -> Option<&'s [u8]> {
-    let mut values = members.iter().map(|(_, series)| series.labels().get(name));
+fn shared_label<'s>(members: &[(&[u8], &'s Labels)], name: &[u8]) -> Option<&'s [u8]> {
+    let mut values = members.iter().map(|(_, labels)| labels.get(name));
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)
 }
@@ -526,10 +563,10 @@ pub(super) fn query_labels(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<
         Some(_) => filter::find(&filter::parse(&args[at + 1..])?, ctx.keys),
     };
     let mut answered = BTreeSet::new();
-    for (_, series) in found {
+    for (_, labelled) in found {
         match name {
-            Some(name) => answered.extend(series.labels().values(name)),
-            None => answered.extend(series.labels().iter().map(|(name, _)| name)),
+            Some(name) => answered.extend(labelled.labels().values(name)),
+            None => answered.extend(labelled.labels().iter().map(|(name, _)| name)),
         }
     }
     ctx.reply.set(answered.len());

@@ -3,15 +3,15 @@
 mod words;
 
 use super::links::{LinkUse, Linking};
-use super::{InParts, Unit, Value};
+use super::{InParts, Labels, Unit, Value};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use tidemark_series::Transform;
 use xxhash_rust::xxh3::xxh3_64;
 
-use words::transforms;
 pub(crate) use words::{WordError, WordedTransform, key_positions, names};
+use words::{split_labels, transforms};
 
-/// Most bytes of a lens's words.
+/// Most bytes of a lens's words, labels included.
 pub(crate) const BYTES_MAX: usize = 16 << 10;
 
 /// Most transforms of a lens.
@@ -30,29 +30,41 @@ pub struct Lens {
     /// Unit of the times for which the transforms were compiled.
     unit: Unit,
     transforms: Vec<WordedTransform>,
+    labels: Labels,
 }
 
 impl Lens {
-    /// Makes a lens over a key.
+    /// Makes a lens over a key: of words for transforms, and of `LABELS` with its labels behind them.
     ///
     /// # Errors
-    /// The words are no transforms, or too many.
+    /// The words are no transforms and labels, or too many.
     pub(crate) fn new(source: &[u8], words: &[&[u8]], unit: Unit) -> Result<Self, WordError> {
         let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
         if bytes > BYTES_MAX {
             return Err(WordError::TooLong { bytes });
         }
+        let (words, labels) = split_labels(words);
+        let labels = match labels {
+            None => Labels::default(),
+            Some(labels) if labels.is_empty() || labels.len() % 2 == 1 => return Err(WordError::Labels),
+            Some(labels) => Labels::parse(labels).ok_or(WordError::Labels)?,
+        };
         let (transforms, ends): (Vec<_>, Vec<_>) = transforms(words, unit)?.into_iter().unzip();
         if transforms.len() > TRANSFORMS_MAX {
             return Err(WordError::TooMany { transforms: transforms.len() });
         }
         let words = words.iter().map(|word| Box::from(*word)).collect();
-        Ok(Self { source: source.into(), words, ends, unit, transforms })
+        Ok(Self { source: source.into(), words, ends, unit, transforms, labels })
     }
 
     /// Returns the key that it sees.
     pub(crate) fn source(&self) -> &[u8] {
         &self.source
+    }
+
+    /// Returns its labels.
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.labels
     }
 
     /// Returns its transforms, as they were given.
@@ -106,8 +118,11 @@ impl Value for Lens {
     fn encode(&self, into: &mut Vec<u8>) {
         put_bytes(into, &self.source);
         into.push(self.unit as u8);
-        put_varint(into, self.words.len() as u64);
-        self.words.iter().for_each(|word| put_bytes(into, word));
+        let labels: Vec<&[u8]> = self.labels.iter().flat_map(|(name, value)| [name, value]).collect();
+        let option = (!labels.is_empty()).then_some(&b"LABELS"[..]);
+        let words: Vec<&[u8]> = self.words().into_iter().chain(option).chain(labels).collect();
+        put_varint(into, words.len() as u64);
+        words.iter().for_each(|word| put_bytes(into, word));
     }
 
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {

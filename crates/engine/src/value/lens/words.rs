@@ -21,6 +21,10 @@ pub(crate) enum WordError {
     UnusedSecond,
     #[error("the transforms have {bytes} bytes, more than {}", super::BYTES_MAX)]
     TooLong { bytes: usize },
+    #[error(
+        "LABELS needs names and values in turn, none of them empty, and values without parentheses and commas"
+    )]
+    Labels,
     #[error("a lens has at most {} transforms, not {transforms}", super::TRANSFORMS_MAX)]
     TooMany { transforms: usize },
 }
@@ -81,8 +85,24 @@ pub(crate) fn transforms(words: &[&[u8]], unit: Unit) -> Result<Vec<(WordedTrans
     Ok(transforms)
 }
 
+/// Splits words into transforms and labels, which come behind the word `LABELS`. A key may have that name:
+/// it stands behind an operator or `WITH`.
+pub(super) fn split_labels<'w, 'a>(words: &'w [&'a [u8]]) -> (&'w [&'a [u8]], Option<&'w [&'a [u8]]>) {
+    let is_key = |at: usize| {
+        at > 0
+            && (matches!(words[at - 1], b"+" | b"-" | b"*" | b"/")
+                || words[at - 1].eq_ignore_ascii_case(b"with"))
+    };
+    let is_option = |at: &usize| words[*at].eq_ignore_ascii_case(b"labels") && !is_key(*at);
+    match (0..words.len()).find(is_option) {
+        Some(at) => (&words[..at], Some(&words[at + 1..])),
+        None => (words, None),
+    }
+}
+
 /// Returns the positions of the keys that words name beside a source: each is before `ASOF`.
 pub(crate) fn key_positions(words: &[&[u8]]) -> impl Iterator<Item = usize> {
+    let (words, _) = split_labels(words);
     (1..words.len()).filter(|at| words[*at].eq_ignore_ascii_case(b"asof")).map(|at| at - 1)
 }
 

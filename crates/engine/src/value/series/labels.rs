@@ -2,7 +2,7 @@
 
 use crate::persist::record::{Cursor, put_bytes};
 
-/// The labels of a series, in the order in which they were given; a name may be given twice.
+/// The labels of a series or a lens, in the order in which they were given; a name may be given twice.
 ///
 /// One block of memory: for each label, its name and its value, each with its length.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +17,15 @@ impl Labels {
             put_bytes(&mut bytes, value);
         }
         Self(bytes.into())
+    }
+
+    /// Collects labels as clients give them: names and values in turn, of which a last name without a
+    /// value counts for nothing. Returns `None` if one is empty, or a value has a character of lists.
+    pub(crate) fn parse(words: &[&[u8]]) -> Option<Self> {
+        let (pairs, _) = words.as_chunks::<2>();
+        let is_list = |value: &[u8]| value.iter().any(|byte| b"(),".contains(byte));
+        let is_label = |[name, value]: &[&[u8]; 2]| !name.is_empty() && !value.is_empty() && !is_list(value);
+        pairs.iter().all(is_label).then(|| Self::of(pairs.iter().map(|[name, value]| (*name, *value))))
     }
 
     /// Returns the labels, names first.

@@ -1,7 +1,7 @@
 //! The queries that read the keys of one shard.
 
 use crate::execute::noted::Noted;
-use crate::keyspace::label_index::series_of;
+use crate::keyspace::label_index::labelled;
 use crate::keyspace::{Entry, Keyed, Table, hash};
 use crate::watch::index::selecting::Selecting;
 use crate::watch::index::watched_key::{self, Watched};
@@ -233,9 +233,9 @@ impl Index {
         // What touches only parts of a value brings no series.
         if self.selects()
             && let Touched::Everything = touched
-            && let Some(series) = entry().and_then(series_of)
+            && let Some(labelled) = entry().and_then(labelled)
         {
-            self.selecting.for_each_of(db, series.labels(), |query| Query::note_key(query, key, noted));
+            self.selecting.for_each_of(db, labelled.labels(), |query| Query::note_key(query, key, noted));
         }
         for query in &self.everywhere {
             if query.read.db() == db && query.read.may_concern(key) {
