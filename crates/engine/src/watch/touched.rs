@@ -35,6 +35,8 @@ pub(crate) enum Touched<'a> {
     Points(&'a [(i64, Option<f64>)]),
     /// What a compacted series would get if its open bucket were over: only reads with `LATEST` see it.
     OpenBucket,
+    /// What a lens shows, because a key that it sees has changed. The lens itself is the same.
+    Shown,
 }
 
 /// Names among arguments: every `step`-th.

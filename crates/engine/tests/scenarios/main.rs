@@ -17,6 +17,7 @@ mod events;
 mod following;
 mod hashes;
 mod keyspace;
+mod labelled_lenses;
 mod leases;
 mod lenses;
 mod limits;

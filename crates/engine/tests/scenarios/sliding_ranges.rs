@@ -145,7 +145,7 @@ fn operators_act_on_answers_of_ranges_that_slide() {
 }
 
 /// Brings a dormant range back to where its past is.
-fn wake(engine: &Engine, query: &SharedQuery, cut: &Cut, now_us: u64) {
+pub(crate) fn wake(engine: &Engine, query: &SharedQuery, cut: &Cut, now_us: u64) {
     let mut past = Past::new(engine.log(), query, 1 << 20);
     cut.load(&mut past);
     support::for_each_record(engine, cut.lsn.next(), |record| {
@@ -227,6 +227,7 @@ fn clients_that_apply_changes_have_what_a_read_as_of_the_last_tick_answers() {
             "TS.CREATE k DUPLICATE_POLICY LAST LABELS room hall",
             "TS.CREATE other DUPLICATE_POLICY LAST LABELS room hall",
             "LENS.CREATE lens k affine 2 1",
+            "LENS.CREATE seen other abs LABELS room hall",
         ] {
             client.run(line);
         }
@@ -260,6 +261,10 @@ fn clients_that_apply_changes_have_what_a_read_as_of_the_last_tick_answers() {
                         "DEL third",
                         "RENAME other third",
                         "SET third 1",
+                        "LENS.DROP seen",
+                        "LENS.CREATE seen k affine 2 1 LABELS room hall",
+                        "LENS.CREATE seen other delta LABELS room hall",
+                        "RENAME seen third",
                     ])
                     .to_owned(),
                 _ => format!("TS.INCRBY {key} 1 TIMESTAMP {}", client.now_us / 1000 + 3_000),

@@ -502,9 +502,23 @@ fn random_write(random: &mut Random) -> String {
             random.pick(&["0", "30"])
         ),
         35 => format!("EXPIRE {key} {}", random.pick(&["1000", "-1"])),
-        36 => random.pick(&["SET d 1", "SWAPDB 0 1", "FLUSHDB", "DEL lens", "PERSIST a"]).to_owned(),
+        36 => random
+            .pick(&[
+                "SET d 1",
+                "SWAPDB 0 1",
+                "FLUSHDB",
+                "DEL lens",
+                "PERSIST a",
+                "LENS.DROP seen",
+                "RENAME seen lens",
+                "COPY lens seen REPLACE",
+            ])
+            .to_owned(),
         37 | 38 => {
-            format!("LENS.CREATE lens {key} {}", random.pick(&["abs", "affine 2 1", "delta", "moving avg 3"]))
+            let lens = random.pick(&["lens", "seen"]);
+            let transform = random.pick(&["abs", "affine 2 1", "delta", "moving avg 3"]);
+            let labels = random.pick(&["", " LABELS l x m z", " LABELS l x", " LABELS l y m a"]);
+            format!("LENS.CREATE {lens} {key} {transform}{labels}")
         }
         _ => format!("TS.CREATE {key} LABELS l y"),
     }
@@ -526,6 +540,7 @@ fn clients_that_apply_changes_have_what_a_read_answers_and_a_replay_emits_the_sa
             client.run(line);
         }
         client.run("LENS.CREATE lens a abs");
+        client.run("LENS.CREATE seen b delta LABELS l x m z");
         let (mut folding, mut cuts): (Vec<Folding>, Vec<Option<Cut>>) = (Vec::new(), vec![None]);
         for step in 0..150 {
             if folding.len() < 12 && random.once_in(5) {

@@ -98,7 +98,7 @@ impl Keys<'_> {
                     self.note_ready(&lens);
                 }
                 if is_read {
-                    self.note_queries(&lens, &Touched::Everything);
+                    self.note_queries(&lens, &Touched::Shown);
                 }
                 open.push(lens);
             }

@@ -51,7 +51,7 @@ pub(crate) enum Part {
     /// Points of a time series: with the open bucket of a compacted one, or only its own; only those
     /// between two times, or any.
     Points { with_open_bucket: bool, between: Option<(i64, i64)> },
-    /// The labels of a time series, whatever points it has.
+    /// The labels of time series and lenses, whatever points they have.
     Labels,
 }
 
@@ -173,7 +173,7 @@ impl Part {
                 counted.is_touched(&arg, moves, entry().and_then(sorted_set))
             }
             (Self::Points { with_open_bucket, .. }, Touched::OpenBucket) => *with_open_bucket,
-            (Self::Labels, Touched::Points(_) | Touched::OpenBucket) => false,
+            (Self::Labels, Touched::Points(_) | Touched::OpenBucket | Touched::Shown) => false,
             (Self::Points { between: Some((from, to)), .. }, Touched::Points(points)) => {
                 points.iter().any(|(time, _)| (from..=to).contains(&time))
             }
