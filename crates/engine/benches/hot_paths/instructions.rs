@@ -14,8 +14,17 @@ use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 
 /// The commands. A number N after a slash: the engine samples one of N moves of counters. `TS.ADD` and
 /// `TS.MADD` are counted by points.
-const COMMANDS: [&str; 8] =
-    ["SET", "GET", "INCR", "COUNTER.ADD", "COUNTER.ADD/16", "COUNTER.ADD/1", "TS.ADD", "TS.MADD"];
+const COMMANDS: [&str; 9] = [
+    "SET",
+    "GET",
+    "INCR",
+    "COUNTER.ADD",
+    "COUNTER.ADD/16",
+    "COUNTER.ADD/1",
+    "TS.ADD",
+    "TS.MADD",
+    "TS.MRANGE",
+];
 
 /// The default number of commands in a run.
 const COUNT: usize = 200_000;
@@ -25,6 +34,9 @@ const KEYS: usize = 1000;
 
 /// Number of points that are added together: a pipeline of `TS.ADD`, and one `TS.MADD`.
 const POINTS: [usize; 2] = [64, 1000];
+
+/// Number of series among which a filter finds a tenth.
+const SERIES: usize = 100;
 
 /// Prints a row for each command.
 pub(crate) fn print(count: Option<usize>) -> Result<(), String> {
@@ -66,7 +78,11 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
         }
     }
     if row.group == Group::Series {
-        add_points(engine, row, count);
+        if row.is(flags::READONLY) {
+            read_by_labels(engine, row, count);
+        } else {
+            add_points(engine, row, count);
+        }
         return Ok(());
     }
     for (number, key) in keys.iter().cycle().take(count).enumerate() {
@@ -106,6 +122,26 @@ fn add_points(engine: &Engine, row: &'static command::Command, count: usize) {
         assert!(!reply.bytes().contains(&b'-'), "the points are added");
         times.iter_mut().for_each(|time| advance(time, together));
     }
+}
+
+/// Reads the only points of the series that a filter of two labels finds.
+fn read_by_labels(engine: &Engine, row: &'static command::Command, count: usize) {
+    let mut reply = Reply::new(Protocol::Resp3);
+    let mut execute = |row, args: &[&[u8]]| {
+        reply.truncate(0);
+        engine.execute(&Call { command: row, args, db: 0, now_us: 1 }, &mut reply);
+        assert_ne!(reply.bytes().first(), Some(&b'-'), "the command is executed");
+    };
+    let add = command::find(b"TS.ADD").expect("a command of the table");
+    for number in 0..SERIES {
+        let (key, room) = (format!("series:{number}"), format!("{}", number % 10));
+        let labels: [&[u8]; 7] =
+            [b"LABELS", b"room", room.as_bytes(), b"unit", b"c", b"host", key.as_bytes()];
+        let args: Vec<&[u8]> = [&[b"TS.ADD", key.as_bytes(), b"1", b"21.5"], &labels[..]].concat();
+        execute(add, &args);
+    }
+    let args: [&[u8]; 6] = [row.name.as_bytes(), b"-", b"+", b"FILTER", b"room=3", b"unit=c"];
+    (0..count).for_each(|_| execute(row, &args));
 }
 
 /// Adds a number to a decimal text.

@@ -295,7 +295,9 @@ fn a_labelled_lens_and_its_source_expire_while_they_are_watched() {
 
 #[test]
 fn a_dormant_read_of_a_labelled_lens_goes_on_where_it_would_be() {
-    for line in ["TS.MRANGE - + FILTER room=hall", "TS.MGET FILTER room=hall", "TS.MRANGE -5s + FILTER room=hall"] {
+    for line in
+        ["TS.MRANGE - + FILTER room=hall", "TS.MGET FILTER room=hall", "TS.MRANGE -5s + FILTER room=hall"]
+    {
         let engine = engine();
         run(&engine, &["TS.ADD source 1 1", "TS.ADD a 1 1 LABELS room hall"]);
         let query = watch(&engine, line);
@@ -358,7 +360,8 @@ fn random_write(random: &mut Random, now_ms: u64) -> String {
         18 => format!("TS.DEL {source} {at} {}", at + random.below(6_000)),
         19 => format!("TS.ALTER {source}{labels}"),
         20..=26 => {
-            let transform = random.pick(&["", " abs", " delta", " moving avg 3", " fill 2000 0", " affine 2 1"]);
+            let transform =
+                random.pick(&["", " abs", " delta", " moving avg 3", " fill 2000 0", " affine 2 1"]);
             format!("LENS.CREATE {lens} {source}{transform}{labels}")
         }
         27 => format!("LENS.CREATE {lens} {source} + {other} ASOF 5s{labels}"),

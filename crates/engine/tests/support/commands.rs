@@ -312,6 +312,8 @@ impl Generator {
             "source" if self.random.once_in(4) => format!("lens:{}", self.random.below(5)).into(),
             "source" => format!("series:{}", self.random.below(5)).into(),
             "expression" => self.random.pick(&["x*2", "x+y", "abs(x)-1", "x/", "y"]).into(),
+            "label" => self.random.pick(&["room", "floor", "unit"]).into(),
+            "value" => self.random.pick(&["1", "2", "-3", "2.5", "(1)"]).into(),
             "aggregator" => self.random.pick(&["avg", "max", "sum", "quantile:0.5", "twa"]).into(),
             "weight" => self.random.pick(&["0.5", "1", "0.05", "2"]).into(),
             "factor" | "offset" | "lowest" | "highest" | "constant" => {

@@ -232,6 +232,10 @@ fn long_ranges_are_read_in_pages_also_of_buckets_and_lenses() {
     let lens = done("export", server.port, &["double"]);
     assert_eq!(lens.lines().count(), 50_001);
     assert_eq!(lens.lines().last(), Some("double,499997,1999.0"));
+    call(&mut client, &["LENS.CREATE", "labelled", "long", "affine", "2", "1", "LABELS", "room", "hall"]);
+    let found = done("export", server.port, &["--filter", "room=hall"]);
+    assert_eq!(found.lines().next(), Some("key,time_ms,value,label_room"));
+    assert_eq!((found.lines().count(), found.lines().last()), (50_001, Some("labelled,499997,1999.0,hall")));
 }
 
 #[test]

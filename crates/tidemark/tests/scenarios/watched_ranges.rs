@@ -109,6 +109,8 @@ fn points_leave_a_range_that_slides_after_every_kill() {
     let mut server = Server::start(directory.path(), &["--durability", "always"]);
     let (mut writer, mut watcher) = (server.client(), server.client());
     writer.call(&["TS.CREATE", "k", "DUPLICATE_POLICY", "LAST"]).expect("an answer");
+    // The first point of a series sends the whole answer, if it is in the range already.
+    writer.call(&["TS.ADD", "k", "1", "1"]).expect("an answer");
     let mut kept = Kept::begin(&mut watcher, &["TS.RANGE", "k", "-2s", "now", "AGGREGATION", "last", "100"]);
     for life in 0..3 {
         for value in ["1", "2", "3"] {
@@ -178,4 +180,62 @@ fn series_that_begin_to_match_appear_and_other_keys_are_not_heard_of() {
         server = Server::start(directory.path(), &["--durability", "always"]);
         (writer, watcher) = (server.client(), server.client());
     }
+}
+
+/// The next frame of a watch: whether it is a change, its number, and what it carries.
+fn next_frame(client: &mut Client) -> (bool, i64, Answer) {
+    let frame = client.read().expect("a frame").array();
+    let [Answer::Bulk(kind), _, _, seq, content] = &frame[..] else { panic!("{frame:?}") };
+    (kind == "change", seq.integer(), content.clone())
+}
+
+#[test]
+fn a_labelled_lens_is_watched_by_its_labels_after_every_kill() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(directory.path(), &["--durability", "always"]);
+    let (mut writer, mut watcher) = (server.client(), server.client());
+    writer.call(&["TS.ADD", "hall", "1", "1", "LABELS", "floor", "1"]).expect("an answer");
+    writer.call(&["TS.ADD", "source", "1", "1"]).expect("an answer");
+    let read = ["TS.MRANGE", "-", "+", "FILTER", "floor=1"];
+    for life in 0..3 {
+        let watch = [&["TS.MRANGE.WATCH"], &read[1..]].concat();
+        let watched = watcher.call(&watch).expect("an answer").array();
+        let first = watched[5].integer();
+        let (time, later) = ((10 + 2 * life).to_string(), (11 + 2 * life).to_string());
+        let create = ["LENS.CREATE", "seen", "source", "affine", "2", "0", "LABELS", "floor", "1"];
+        if life == 0 {
+            writer.call(&create).expect("an answer");
+            // The lens comes: the whole answer is sent.
+            let (is_change, seq, answer) = next_frame(&mut watcher);
+            assert_eq!((is_change, seq), (false, first + 1));
+            assert_eq!(answer, writer.call(&read).expect("an answer"));
+        } else {
+            assert_eq!(watched[7], writer.call(&read).expect("an answer"), "the lens is there again");
+        }
+        writer.call(&["TS.ADD", "text", "1", "1"]).expect("an answer");
+        for (key, shown) in [("hall", "hall"), ("source", "seen")] {
+            writer.call(&["TS.ADD", key, &time, "4"]).expect("an answer");
+            let (is_change, _, entries) = next_frame(&mut watcher);
+            let entries: Vec<_> = entries.array().iter().map(of_entry).collect();
+            assert_eq!((is_change, entries), (true, vec![(shown.to_owned(), "change".to_owned())]));
+        }
+        writer.call(&["DEL", "source"]).expect("an answer");
+        let (is_change, _, error) = next_frame(&mut watcher);
+        let missing = "ERR LENS: 'seen': there is no 'source' for the lens to see";
+        assert_eq!((is_change, error), (false, Answer::Error(missing.into())));
+        writer.call(&["TS.ADD", "source", &later, "4"]).expect("an answer");
+        let (is_change, _, answer) = next_frame(&mut watcher);
+        assert_eq!((is_change, answer), (false, writer.call(&read).expect("an answer")));
+        if life == 1 {
+            assert_eq!(writer.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        }
+        server.kill();
+        server = Server::start(directory.path(), &["--durability", "always"]);
+        (writer, watcher) = (server.client(), server.client());
+    }
+    assert_eq!(writer.call(&["LENS.DROP", "seen"]).expect("an answer"), Answer::Integer(1));
+    assert_eq!(
+        writer.call(&["TS.QUERYINDEX", "floor=1"]).expect("an answer"),
+        Answer::Array(vec![Answer::Bulk("hall".into())])
+    );
 }

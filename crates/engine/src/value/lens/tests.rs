@@ -82,13 +82,25 @@ fn what_is_no_transform_is_refused_with_what_would_be() {
 
 #[test]
 fn a_lens_is_read_back_as_it_was_written() {
-    let lens = lens("moving avg 5m / other ASOF 1m").unwrap();
-    let mut encoded = Vec::new();
-    lens.encode(&mut encoded);
-    let mut bytes = Cursor::new(&encoded);
-    assert_eq!(Lens::decode(&mut bytes), Some(lens));
-    assert!(bytes.is_empty());
-    for end in 0..encoded.len() {
-        assert_eq!(Lens::decode(&mut Cursor::new(&encoded[..end])), None, "{end}");
+    for words in [
+        "moving avg 5m / other ASOF 1m",
+        "moving avg 5m / labels ASOF 1m LABELS room hall labels labels",
+        "labels asof asof",
+    ] {
+        let lens = lens(words).unwrap();
+        let mut encoded = Vec::new();
+        lens.encode(&mut encoded);
+        let mut bytes = Cursor::new(&encoded);
+        assert_eq!(Lens::decode(&mut bytes), Some(lens), "{words}");
+        assert!(bytes.is_empty());
+        for end in 0..encoded.len() {
+            assert_eq!(Lens::decode(&mut Cursor::new(&encoded[..end])), None, "{words}, {end}");
+        }
     }
+}
+
+#[test]
+fn labels_count_towards_the_bytes_of_a_lens() {
+    let long = format!("abs LABELS room {}", "h".repeat(BYTES_MAX));
+    assert!(lens(&long).unwrap_err().to_string().contains("more than 16384"));
 }
