@@ -79,18 +79,19 @@ impl LabelIndex {
     /// Adds an entry, if it has a series or a lens. O(labels).
     #[inline]
     pub(super) fn add(&mut self, hash: u64, entry: &Entry) {
-        if let Some(labelled) = labelled(entry) {
+        // Every command that makes a key comes here: most values are told apart by their type alone.
+        if let Some(object @ (Object::Series(_) | Object::Lens(_))) = entry.object() {
             self.labelled += 1;
-            self.add_labels(hash, labelled.labels());
+            self.add_labels(hash, labels_of(object));
         }
     }
 
     /// Removes an entry that was added. O(labels).
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, entry: &Entry) {
-        if let Some(labelled) = labelled(entry) {
+        if let Some(object @ (Object::Series(_) | Object::Lens(_))) = entry.object() {
             self.labelled -= 1;
-            self.remove_labels(hash, labelled.labels());
+            self.remove_labels(hash, labels_of(object));
         }
     }
 
@@ -175,6 +176,10 @@ pub(crate) struct Condition<'a> {
     pub(crate) name: &'a [u8],
     /// The values, each once.
     pub(crate) values: &'a [&'a [u8]],
+}
+
+fn labels_of(object: &Object) -> &Labels {
+    Labelled::of(object).expect("a series or a lens has labels").labels()
 }
 
 /// Returns the value of an entry, if its type has labels.
