@@ -21,8 +21,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether every change is synced before its reply.
-    pub(crate) fn always_durable(&self) -> bool {
-        self.shared.settings.is_always_durable()
+    /// See [`Settings::waits_for_commit`](crate::settings::Settings::waits_for_commit).
+    pub(crate) fn waits_for_commit(&self) -> bool {
+        self.shared.settings.waits_for_commit()
     }
 }

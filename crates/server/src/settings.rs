@@ -9,15 +9,19 @@ use tidemark_log::Durability;
 pub(crate) struct Settings {
     current: RwLock<Arc<Config>>,
     version: AtomicU64,
-    /// Whether the durability mode is `always`. Separate, so that all workers see a change
-    /// immediately without the lock.
-    always_durable: AtomicBool,
+    /// Whether this node is a member of a group. Fixed for a run.
+    is_member: bool,
+    /// See [`Settings::waits_for_commit`]. Separate, so that all workers see a change immediately
+    /// without the lock.
+    waits_for_commit: AtomicBool,
 }
 
 impl Settings {
-    pub(crate) fn new(config: Config) -> Settings {
-        let always_durable = AtomicBool::new(config.durability == Durability::Always);
-        Settings { current: RwLock::new(Arc::new(config)), version: AtomicU64::new(0), always_durable }
+    /// Creates the settings of a node, which may be a member of a group.
+    pub(crate) fn new(config: Config, is_member: bool) -> Settings {
+        let waits_for_commit = AtomicBool::new(must_wait(&config, is_member));
+        let current = RwLock::new(Arc::new(config));
+        Settings { current, version: AtomicU64::new(0), is_member, waits_for_commit }
     }
 
     /// The configuration.
@@ -30,10 +34,14 @@ impl Settings {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Whether every change is synced before its reply.
+    /// Whether everything that a client is told waits until it is committed: its own changes, and
+    /// the changes of other clients that an answer or a message may show.
+    ///
+    /// Alone, a node waits in mode `always`. A member of a group waits in every mode, because
+    /// another leader may take back what is not committed. Costs one load.
     #[inline]
-    pub(crate) fn is_always_durable(&self) -> bool {
-        self.always_durable.load(Ordering::Acquire)
+    pub(crate) fn waits_for_commit(&self) -> bool {
+        self.waits_for_commit.load(Ordering::Acquire)
     }
 
     /// Changes the configuration: all of it or, on an error, nothing. Calls `announce` with the new
@@ -46,10 +54,15 @@ impl Settings {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut config = Config::clone(&current);
         change(&mut config)?;
-        self.always_durable.store(config.durability == Durability::Always, Ordering::Release);
+        self.waits_for_commit.store(must_wait(&config, self.is_member), Ordering::Release);
         announce(&config);
         *current = Arc::new(config);
         self.version.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
+}
+
+/// The rule of [`Settings::waits_for_commit`].
+fn must_wait(config: &Config, is_member: bool) -> bool {
+    is_member || config.durability == Durability::Always
 }

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::dice::Directory;
 use crate::durability::loading::{Loading, ServedEngine};
-use crate::durability::log_state::{has_failed, not_yet_durable};
+use crate::durability::log_state::{CommitLost, has_failed, not_yet_committed};
 use crate::durability::snapshots::Snapshots;
 use crate::events::keyspace_events::KeyspaceEvents;
 use crate::events::pubsub::PubSub;
@@ -163,7 +163,8 @@ impl Shared {
         let client_memory = ClientMemory::new(config.maxmemory_clients.bytes(), &clock);
         let channel_registry = Arc::new(ChannelRegistry::new(inboxes.len() + 1, config.watch_max_channels));
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
-        let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
+        let settings = Arc::new(Settings::new(config, engine.log().is_member()));
+        let pubsub = Arc::<PubSub>::default();
         let keyspace_events = Arc::new(KeyspaceEvents::new(
             Arc::clone(&pubsub),
             inboxes.clone(),
@@ -252,10 +253,9 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// LSN of the newest record, if it is not durable yet and can still become so. `None` once the
-    /// log has failed: reads continue without waiting.
-    pub(crate) fn not_yet_durable(&self) -> Option<Lsn> {
-        not_yet_durable(self.engine.log())
+    /// See [`not_yet_committed`].
+    pub(crate) fn not_yet_committed(&self) -> Result<Option<Lsn>, CommitLost> {
+        not_yet_committed(self.engine.log())
     }
 
     /// Log progress that an emission must wait for before it is sent.
@@ -264,12 +264,12 @@ impl Shared {
     }
 
     /// Log progress that must precede the announcement of `lsn` to a subscriber. A subscriber that
-    /// resumes at `lsn` after a process kill must find the record. With `durable`, or in mode
-    /// `always`, this holds after a power failure too.
+    /// resumes at `lsn` after a process kill must find the record. With `durable`, and wherever
+    /// clients are told only what is committed, the record is committed first.
     pub(crate) fn holds_back_position(&self, lsn: Lsn, durable: bool) -> Option<Until> {
         let log = self.engine.log();
-        if durable || self.settings.is_always_durable() {
-            (lsn > log.durable()).then_some(Until::Durable(lsn))
+        if durable || self.settings.waits_for_commit() {
+            (lsn > log.committed()).then_some(Until::Committed(lsn))
         } else {
             (lsn > log.written()).then_some(Until::Written(lsn))
         }

@@ -19,7 +19,7 @@ pub(crate) struct SinkFigures {
     pub(crate) state: &'static str,
     /// LSN up to which all changes have been forwarded.
     pub(crate) position: u64,
-    /// Durable records after `position`.
+    /// Committed records after `position`.
     pub(crate) lag: u64,
     pub(crate) messages: u64,
     pub(crate) errors: u64,
@@ -61,8 +61,8 @@ impl Sinks {
         running.into_iter().for_each(Running::stop);
     }
 
-    /// Status of each sink, relative to a log that is durable up to `durable`.
-    pub(crate) fn figures(&self, durable: Lsn) -> Vec<SinkFigures> {
+    /// Status of each sink, relative to a log that is committed up to `committed`.
+    pub(crate) fn figures(&self, committed: Lsn) -> Vec<SinkFigures> {
         let running = self.lock();
         let statuses = running.iter().flat_map(Running::statuses);
         statuses
@@ -72,7 +72,7 @@ impl Sinks {
                     name: status.name().to_owned(),
                     state: report.state.name(),
                     position: report.position.0,
-                    lag: durable.0.saturating_sub(report.position.0),
+                    lag: committed.0.saturating_sub(report.position.0),
                     messages: report.messages,
                     errors: report.errors,
                     last_error: report.last_error,

@@ -1,6 +1,7 @@
 //! Commands that block a client: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
 
 use crate::context::Context;
+use crate::durability::hold::{hold_until_shown, hold_what_is_shown};
 use crate::net::inbox::{Message, Unblock};
 use crate::net::outbox::Until;
 use crate::session::{Session, Wait, WaitFor};
@@ -23,7 +24,7 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
 }
 
 /// Answers a blocked client with its delivery.
-pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
+pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, cx: &Context<'_>) {
     // A served wait ends only by its delivery: otherwise the element that it took would be lost.
     let wait = session.wait.take().expect("a client is delivered what it waits for");
     let mark = session.outbox.reply.len();
@@ -31,11 +32,15 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
         session.outbox.reply.overflow();
     }
     session.outbox.reply.encoded(&delivery.reply);
+    let must_wait = wait.durable || cx.waits_for_commit();
     if let Some(lsn) = delivery.lsn {
         session.last_write = Some(lsn);
-        if always || wait.durable {
-            session.outbox.hold(mark, Until::Durable(lsn));
+        if must_wait {
+            session.outbox.hold(mark, Until::Committed(lsn));
         }
+    } else if must_wait {
+        // An error, which may rest on what other clients have changed.
+        hold_what_is_shown(session, mark, cx);
     }
     if wait.is_silent {
         session.outbox.take_back(mark);
@@ -70,10 +75,9 @@ pub(crate) fn end(session: &mut Session, how: Unblock, cx: &Context<'_>) -> bool
         (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
         (WaitFor::Keys(waiter), Unblock::Timeout) => {
             let shown = engine.answer_late(waiter, cx.shared.clock.now_us(), reply);
-            if let Some(lsn) = shown.filter(|lsn| *lsn > engine.log().durable())
-                && (wait.durable || cx.always_durable())
-            {
-                session.outbox.hold(mark, Until::Durable(lsn));
+            // That there is nothing to take may rest on another client's pop.
+            if wait.durable || cx.waits_for_commit() {
+                hold_until_shown(session, mark, shown, cx);
             }
         }
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),

@@ -125,11 +125,14 @@ impl Engine {
     }
 
     /// Writes the reply to a client whose time to wait is over: what there is to a read, otherwise the
-    /// null array. Returns the newest record that the reply may show.
-    pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) -> Option<Lsn> {
+    /// null array. Returns the newest record that the reply may show: that a key has nothing to take
+    /// may be the work of the newest.
+    pub fn answer_late(&self, waiter: &Waiter, now_us: u64, reply: &mut Reply) -> Lsn {
         let (true, [key]) = (waiter.only_reads(), &waiter.block.keys[..]) else {
             reply.null_array();
-            return None;
+            let keyspace = self.keyspace();
+            let last = |key: &Vec<u8>| keyspace.lock(keyspace.shard_of(key)).last();
+            return waiter.block.keys.iter().map(last).max().unwrap_or_default();
         };
         let key_alone = || std::iter::once(&**key);
         let locked = self.lock_reachable(self.lock_one(key), Access::Read, key_alone, |_| false);
@@ -144,7 +147,7 @@ impl Engine {
             reply.truncate(mark);
             reply.error(&error);
         }
-        newest(&keys)
+        newest(&keys).unwrap_or_default()
     }
 
     /// Ends a client's wait. Returns `false` if the client was served meanwhile and its reply is on

@@ -615,10 +615,11 @@ impl Committer {
             "the log would call record {to} durable, with {durable} durable and {written} written"
         );
         self.durable = to;
-        self.shared.durable.store(to.0, Ordering::Release);
+        // First, so that a caller that has waited for `durable` finds the record committed.
         if !self.shared.has_entries {
             self.shared.committed.store(to.0, Ordering::Release);
         }
+        self.shared.durable.store(to.0, Ordering::Release);
     }
 
     fn sync_file(&self) -> Result<(), Failure> {

@@ -59,17 +59,17 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         ChangeStream::new(follower, request.format, seen, request.progress, place, &cx.shared.clock);
     session.subscriptions.following = Some(following);
     session.show_state();
-    let (mark, durable) = (session.outbox.reply.len(), log.durable());
+    let (mark, committed) = (session.outbox.reply.len(), log.committed());
     let reply = &mut session.outbox.reply;
     reply.map(3);
-    for (name, lsn) in [("from", seen), ("floor", log.floor()), ("durable", durable)] {
+    for (name, lsn) in [("from", seen), ("floor", log.floor()), ("durable", committed)] {
         reply.bulk(name.as_bytes());
         reply.count(lsn.0 as usize);
     }
-    if seen > durable {
-        // The reply waits until its LSN is durable: a crash must not invalidate a position that a
+    if seen > committed {
+        // The reply waits until its LSN is committed: a crash must not invalidate a position that a
         // client resumes from.
-        session.outbox.hold(mark, Until::Durable(seen));
+        session.outbox.hold(mark, Until::Committed(seen));
     }
     Ok(())
 }

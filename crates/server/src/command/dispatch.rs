@@ -4,8 +4,9 @@ use crate::command::rows::{ConnectionCommand, command_table};
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
-use crate::durability::hold::{finish, hold_what_is_shown};
+use crate::durability::hold::{COMMIT_LOST, finish, hold_what_is_shown, holds_back};
 use crate::durability::loading::LOADING;
+use crate::durability::log_state::CommitLost;
 use crate::events::invalidation;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
@@ -108,7 +109,16 @@ pub(crate) fn run_together(session: &mut Session, commands: &[RunCommand<'_>], c
     };
     cx.counters.commands.add(calls.len() as u64);
     session.last_command = calls[0].command.id;
-    finish(session, &executed, mark, false, || cx.shared.engine.log().appended(), cx);
+    session.last_write = executed.lsn.or(session.last_write);
+    let answer = &session.outbox.reply.bytes()[mark..];
+    match holds_back(&executed, false, answer, || cx.shared.engine.log().appended(), cx.shared) {
+        Ok(None) => {}
+        Ok(Some(until)) => session.outbox.hold(mark, until),
+        Err(CommitLost) => {
+            session.outbox.rewrite(mark);
+            calls.iter().for_each(|_| session.outbox.reply.error_text(COMMIT_LOST));
+        }
+    }
     if session.outbox.reply.was_refused() {
         session.outbox.give_up(mark);
         calls.iter().for_each(|_| session.outbox.reply.error_text(NO_MEMORY));
@@ -147,9 +157,7 @@ pub(crate) fn execute(
             which => {
                 let mark = session.outbox.reply.len();
                 connection_command::run(session, which, command, args, cx);
-                if matches!(which, ConnectionCommand::DebugDigest | ConnectionCommand::Role)
-                    && cx.always_durable()
-                {
+                if which == ConnectionCommand::DebugDigest && cx.waits_for_commit() {
                     hold_what_is_shown(session, mark, cx);
                 }
             }

@@ -146,6 +146,7 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "log_appended_lsn", log.appended());
     line(text, "log_written_lsn", log.written());
     line(text, "log_durable_lsn", log.durable());
+    line(text, "log_committed_lsn", log.committed());
     line(text, "log_floor_lsn", log.floor());
     line(text, "log_status", log_status(cx.shared));
     if let Some(failure) = log.retention_failure() {
@@ -234,7 +235,7 @@ fn cluster(text: &mut String, _: &Context<'_>) {
 }
 
 fn sinks(text: &mut String, cx: &Context<'_>) {
-    let figures = cx.shared.sinks.figures(cx.shared.engine.log().durable());
+    let figures = cx.shared.sinks.figures(cx.shared.engine.log().committed());
     line(text, "sinks", figures.len());
     for (number, figure) in figures.iter().enumerate() {
         // Commas separate fields, lines separate sinks.

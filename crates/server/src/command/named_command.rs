@@ -127,7 +127,7 @@ pub(crate) fn acknowledge(
         Acknowledged::Beyond(head) => return Ok(Err(ResumeError::Invalid(head))),
         Acknowledged::Before(_) => {
             session.outbox.reply.ok();
-            if cx.always_durable() {
+            if cx.waits_for_commit() {
                 hold::hold_what_is_shown(session, mark, cx);
             }
         }

@@ -21,7 +21,9 @@ pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
 pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     session.outbox.reply.array(3);
     session.outbox.reply.bulk(b"master");
-    session.outbox.reply.integer(cx.shared.engine.log().appended().0 as i64);
+    let log = cx.shared.engine.log();
+    let told = if cx.waits_for_commit() { log.committed() } else { log.appended() };
+    session.outbox.reply.integer(told.0 as i64);
     session.outbox.reply.array(0);
     Ok(())
 }

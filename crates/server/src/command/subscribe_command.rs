@@ -2,6 +2,8 @@
 
 use crate::command::rows::{ConnectionCommand, connection_command_of};
 use crate::context::Context;
+use crate::durability::hold::COMMIT_LOST;
+use crate::durability::log_state::CommitLost;
 use crate::events::publication::Kind;
 use crate::net::outbox::Until;
 use crate::session::{NAMES_LIMIT, Session};
@@ -75,9 +77,14 @@ pub(crate) fn publish(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
-    // The message may depend on a change that is not durable yet, such as the publisher's last one.
-    let after = if cx.always_durable() { cx.shared.not_yet_durable() } else { None };
-    let after = after.map(Until::Durable);
+    // The message may depend on a change that is not committed yet, such as the publisher's last
+    // one.
+    let after = if cx.waits_for_commit() {
+        cx.shared.not_yet_committed().map_err(|CommitLost| CommandError::text(COMMIT_LOST))?
+    } else {
+        None
+    };
+    let after = after.map(Until::Committed);
     let sent = cx.shared.pubsub.publish(kind, channel, message, after, None, &cx.shared.inboxes);
     session.outbox.reply.count(sent);
     Ok(())

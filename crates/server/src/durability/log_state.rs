@@ -2,11 +2,24 @@
 
 use tidemark_log::{Health, Log, Lsn};
 
-/// LSN of the newest record, if it is not durable yet and can still become so. `None` once the log
-/// has failed: reads continue without waiting.
-pub(crate) fn not_yet_durable(log: &Log) -> Option<Lsn> {
+/// The log has failed, and its newest records will not be committed by this process: whether they
+/// survive is unknown until the restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommitLost;
+
+/// LSN of the newest record, if it is not committed yet.
+///
+/// # Errors
+/// The log has failed before it has committed that record.
+pub(crate) fn not_yet_committed(log: &Log) -> Result<Option<Lsn>, CommitLost> {
     let newest = log.appended();
-    (newest > log.durable() && !has_failed(log)).then_some(newest)
+    if newest <= log.committed() {
+        Ok(None)
+    } else if has_failed(log) {
+        Err(CommitLost)
+    } else {
+        Ok(Some(newest))
+    }
 }
 
 /// Whether a write or sync of the log has failed. A full log has not failed: it still makes its

@@ -94,8 +94,8 @@ fn write(session: &mut Session, invalidation: &Invalidation, is_redirected: bool
         Protocol::Resp2 => return,
     }
     write_stale(&invalidation.stale, &mut outbox.reply);
-    if cx.always_durable() && invalidation.lsn > cx.shared.engine.log().durable() {
-        outbox.hold(mark, Until::Durable(invalidation.lsn));
+    if cx.waits_for_commit() && invalidation.lsn > cx.shared.engine.log().committed() {
+        outbox.hold(mark, Until::Committed(invalidation.lsn));
     }
 }
 

@@ -5,7 +5,7 @@
 //! channel messages: a client that is not subscribed misses them.
 
 use crate::config::{Config, EventSelection};
-use crate::durability::log_state::not_yet_durable;
+use crate::durability::log_state::{CommitLost, not_yet_committed};
 use crate::events::publication::Kind;
 use crate::events::pubsub::PubSub;
 use crate::net::inbox::Inbox;
@@ -46,17 +46,24 @@ impl KeyspaceEvents {
         engine.want_events(selection.classes());
     }
 
-    /// Record that must be durable before subscribers are notified.
-    fn after(&self, cause: Cause) -> Option<Lsn> {
-        if !cause.durable && !self.settings.is_always_durable() {
-            return None;
+    /// Record that must be committed before subscribers are notified.
+    fn after(&self, cause: Cause) -> Result<Option<Lsn>, CommitLost> {
+        if !cause.durable && !self.settings.waits_for_commit() {
+            return Ok(None);
         }
-        // A command that changed nothing may show a change that is not durable yet.
-        cause.lsn.or_else(|| not_yet_durable(&self.log))
+        // A command that changed nothing may show a change that is not committed yet.
+        if cause.lsn.is_some() { Ok(cause.lsn) } else { not_yet_committed(&self.log) }
     }
 
     fn publish(&self, channel: &[u8], message: &[u8], after: Option<Lsn>) {
-        self.pubsub.publish(Kind::Channel, channel, message, after.map(Until::Durable), None, &self.inboxes);
+        self.pubsub.publish(
+            Kind::Channel,
+            channel,
+            message,
+            after.map(Until::Committed),
+            None,
+            &self.inboxes,
+        );
     }
 }
 
@@ -66,7 +73,8 @@ impl EventAudience for KeyspaceEvents {
             return;
         }
         let (by_key, by_event) = (self.by_key.load(Ordering::Relaxed), self.by_event.load(Ordering::Relaxed));
-        let after = self.after(cause);
+        // The command that has met the event is answered with an error.
+        let Ok(after) = self.after(cause) else { return };
         for Event { db, name, key } in events {
             if by_key {
                 self.publish(

@@ -31,6 +31,8 @@ pub(super) fn status(refusal: &Refusal) -> Status {
         StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
         StatusCode::UNAUTHORIZED => Code::Unauthenticated,
         StatusCode::FORBIDDEN => Code::PermissionDenied,
+        // The outcome: not a code that clients repeat calls for.
+        StatusCode::INTERNAL_SERVER_ERROR => Code::Unknown,
         _ => Code::InvalidArgument,
     };
     Status::new(code, refusal.reason.as_str())

@@ -21,6 +21,14 @@ impl Refusal {
         Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
     }
 
+    /// The log has failed while the answer waited for it. Not a status that clients repeat requests
+    /// for: the change may be in the log.
+    pub(crate) fn outcome_unknown() -> Refusal {
+        let reason = "UNKNOWN the log has failed before the answer could be given: whether the changes of this \
+                      request are kept is known after the restart";
+        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, reason: reason.to_owned() }
+    }
+
     /// Converts the error of a command: the first words of its text determine the status.
     pub(crate) fn of_error(text: &[u8]) -> Refusal {
         let reason = String::from_utf8_lossy(text).into_owned();

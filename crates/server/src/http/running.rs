@@ -2,9 +2,9 @@
 //! Redis protocol.
 
 use crate::command::rows::command_table;
-use crate::durability::hold::holds_back;
+use crate::durability::hold::{COMMIT_LOST, holds_back};
+use crate::durability::log_state::CommitLost;
 use crate::http::refusal::Refusal;
-use crate::http::watch::LOG_FAILED;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::outbox::Until;
 use crate::resp::Value;
@@ -17,7 +17,7 @@ use tidemark_engine::{Call, Command, Engine, Protocol, Reply, Terms};
 pub(crate) type Words<'a> = Vec<&'a [u8]>;
 
 /// Runs one command, or several as a transaction, which returns an array. Waits until the answer is
-/// as durable as the mode requires.
+/// committed, if the mode requires that.
 pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Result<Value, Refusal> {
     let rows: Vec<&'static Command> =
         commands.iter().map(|words| command_table().resolve(words)).collect::<Result<_, _>>()?;
@@ -34,10 +34,11 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
         return Err(Refusal::unavailable("the server is stopping"));
     }
     let (answer, until) = execute(shared, db, commands, &rows);
+    let until = until.map_err(|CommitLost| Refusal::unavailable(COMMIT_LOST))?;
     if let Some(until) = until
         && !shared.http_registry.wait_for_log(shared.engine.log(), until).await
     {
-        return Err(Refusal::unavailable(LOG_FAILED));
+        return Err(Refusal::outcome_unknown());
     }
     match answer {
         Value::Error(text) => {
@@ -54,7 +55,7 @@ fn execute(
     db: u8,
     commands: &[Words<'_>],
     rows: &[&'static Command],
-) -> (Value, Option<Until>) {
+) -> (Value, Result<Option<Until>, CommitLost>) {
     assert_eq!(commands.len(), rows.len(), "each command has its row of the table");
     let now_us = shared.clock.now_us();
     let calls: Vec<Call<'_>> =

@@ -23,7 +23,7 @@ use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
 /// Error for a subscriber when nothing more can become durable.
-pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed and this change may be lost";
+pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed: what is not on disk is not sent";
 
 /// Notice for a subscriber.
 #[derive(Debug, Clone, Serialize)]
@@ -346,9 +346,12 @@ mod tests {
     fn under_always_no_emission_precedes_its_durable_record() {
         let (shared, _) = server(Durability::Always);
         let (mut watch, subscribed) = watch(&shared);
-        assert_eq!(summary(Some(watch.show(&subscribed))), Some(("snapshot", Some(Until::Durable(Lsn(1))))));
+        assert_eq!(
+            summary(Some(watch.show(&subscribed))),
+            Some(("snapshot", Some(Until::Committed(Lsn(1)))))
+        );
         set(&shared, "1");
-        assert_eq!(summary(watch.next()), Some(("emission", Some(Until::Durable(Lsn(2))))));
+        assert_eq!(summary(watch.next()), Some(("emission", Some(Until::Committed(Lsn(2))))));
         set(&shared, "2");
         shared.engine.log().wait_durable(Lsn(3)).expect("it is stored");
         assert_eq!(summary(watch.next()), Some(("emission", None)));
@@ -397,7 +400,7 @@ mod tests {
             runtime.block_on(async {
                 tokio::time::timeout(
                     patience,
-                    shared.http_registry.wait_for_log(shared.engine.log(), Until::Durable(lsn)),
+                    shared.http_registry.wait_for_log(shared.engine.log(), Until::Committed(lsn)),
                 )
                 .await
             })
@@ -421,7 +424,7 @@ mod tests {
         ["1", "2", "3"].into_iter().for_each(|value| set(&shared, value));
         let pending = watch.next().expect("there is a notice to send");
         let Body::Stale { floor, .. } = &pending.notice.body else { panic!("{pending:?}") };
-        assert_eq!(pending.after, Some(Until::Durable(Lsn(*floor))));
+        assert_eq!(pending.after, Some(Until::Committed(Lsn(*floor))));
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! The command locks only the shards of its keys, as in the event loop.
 
 use crate::context::Context;
-use crate::durability::hold::holds_back;
+use crate::durability::hold::{COMMIT_LOST, holds_back};
+use crate::durability::log_state::CommitLost;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::inbox::Message;
 use crate::net::offload_queue::{OffloadJob, OffloadResult};
@@ -53,7 +54,12 @@ fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
     assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);
-    let held_until = holds_back(&executed, false, reply.bytes(), shown, shared);
+    let held_until =
+        holds_back(&executed, false, reply.bytes(), shown, shared).unwrap_or_else(|CommitLost| {
+            reply.truncate(0);
+            reply.error_text(COMMIT_LOST);
+            None
+        });
     OffloadResult { lsn: executed.lsn, held_until, reply }
 }
 

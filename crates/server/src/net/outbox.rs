@@ -1,7 +1,7 @@
 //! A client's output: bytes to send, and the log progress that they wait for.
 //!
 //! ```text
-//!   sent │ may be sent now │ needs LSN 7 written │ needs LSN 9 durable
+//!   sent │ may be sent now │ needs LSN 7 written │ needs LSN 9 committed
 //!        ^                 ^ hold (offset, 7)    ^ hold (offset, 9)
 //! ```
 //!
@@ -23,8 +23,8 @@ const OUTBOX_BYTES: usize = 256 * 1024;
 pub(crate) enum Until {
     /// The record survives the end of the process.
     Written(Lsn),
-    /// The record survives a power failure.
-    Durable(Lsn),
+    /// The record is committed: see [`Log::committed`].
+    Committed(Lsn),
 }
 
 /// Progress of the log.
@@ -32,33 +32,33 @@ pub(crate) enum Until {
 pub(crate) struct Reached {
     pub(crate) written: Lsn,
     /// At most `written`.
-    pub(crate) durable: Lsn,
+    pub(crate) committed: Lsn,
 }
 
 impl Reached {
     pub(crate) fn by(log: &Log) -> Reached {
-        // Read before `written`, so `durable` is never ahead of it.
-        let durable = log.durable();
-        Reached { written: log.written().max(durable), durable }
+        // Read before `written`, so `committed` is never ahead of it.
+        let committed = log.committed();
+        Reached { written: log.written().max(committed), committed }
     }
 
     pub(crate) fn has(self, until: Until) -> bool {
         match until {
             Until::Written(lsn) => lsn <= self.written,
-            Until::Durable(lsn) => lsn <= self.durable,
+            Until::Committed(lsn) => lsn <= self.committed,
         }
     }
 
     /// The further of both.
     pub(crate) fn max(self, other: Reached) -> Reached {
-        Reached { written: self.written.max(other.written), durable: self.durable.max(other.durable) }
+        Reached { written: self.written.max(other.written), committed: self.committed.max(other.committed) }
     }
 
     /// Raises it to include `until`.
     fn add(&mut self, until: Until) {
         match until {
             Until::Written(lsn) => self.written = self.written.max(lsn),
-            Until::Durable(lsn) => self.durable = self.durable.max(lsn),
+            Until::Committed(lsn) => self.committed = self.committed.max(lsn),
         }
     }
 }
@@ -136,9 +136,9 @@ impl Outbox {
         // Implied by an earlier hold: later bytes cannot be sent earlier.
         let is_held = place > 0
             && match (self.holds[place - 1].until, until) {
-                (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
+                (Until::Committed(last), Until::Committed(lsn) | Until::Written(lsn))
                 | (Until::Written(last), Until::Written(lsn)) => last >= lsn,
-                (Until::Written(_), Until::Durable(_)) => false,
+                (Until::Written(_), Until::Committed(_)) => false,
             };
         if !is_held {
             self.holds.insert(place, Hold { offset, until });
@@ -203,13 +203,13 @@ impl Outbox {
         released
     }
 
-    /// Replaces all held replies by an error, because their changes will not become durable.
-    pub(crate) fn fail_held(&mut self, write_error: impl FnOnce(&mut Reply)) {
-        if let Some(first) = self.holds.front() {
-            self.reply.truncate(first.offset);
-            self.holds.clear();
-            write_error(&mut self.reply);
-        }
+    /// Drops all held replies, because what they wait for will not be committed. Returns whether
+    /// there were any.
+    pub(crate) fn drop_held(&mut self) -> bool {
+        let Some(first) = self.holds.front() else { return false };
+        self.reply.truncate(first.offset);
+        self.holds.clear();
+        true
     }
 
     /// Bytes that may be sent now.
@@ -252,16 +252,16 @@ mod tests {
         outbox
     }
 
-    fn durable(lsn: u64) -> Reached {
-        Reached { written: Lsn(lsn), durable: Lsn(lsn) }
+    fn committed(lsn: u64) -> Reached {
+        Reached { written: Lsn(lsn), committed: Lsn(lsn) }
     }
 
     #[test]
-    fn what_is_written_leaves_before_what_is_not_durable() {
+    fn what_is_written_leaves_before_what_is_not_committed() {
         let mut outbox = outbox("a");
         for (text, until) in [
             ("b", Until::Written(Lsn(7))),
-            ("c", Until::Durable(Lsn(5))),
+            ("c", Until::Committed(Lsn(5))),
             // An earlier hold implies this one.
             ("d", Until::Written(Lsn(5))),
             ("e", Until::Written(Lsn(9))),
@@ -270,9 +270,9 @@ mod tests {
             outbox.reply.simple(text);
             outbox.hold(mark, until);
         }
-        assert_eq!(outbox.wanted(), Reached { written: Lsn(9), durable: Lsn(5) });
-        let mut shows = |written, durable, expected: &[u8]| {
-            let _ = outbox.release(Reached { written: Lsn(written), durable: Lsn(durable) });
+        assert_eq!(outbox.wanted(), Reached { written: Lsn(9), committed: Lsn(5) });
+        let mut shows = |written, committed, expected: &[u8]| {
+            let _ = outbox.release(Reached { written: Lsn(written), committed: Lsn(committed) });
             assert_eq!(outbox.sendable(), expected);
         };
         shows(6, 0, b"+a\r\n");
@@ -285,14 +285,14 @@ mod tests {
         let mut outbox = outbox("a");
         let mark = outbox.reply.len();
         outbox.reply.simple("b");
-        outbox.hold(mark, Until::Durable(Lsn(7)));
+        outbox.hold(mark, Until::Committed(Lsn(7)));
         outbox.reply.simple("c");
         assert_eq!(outbox.sendable(), b"+a\r\n");
         outbox.advance(4);
         assert_eq!(outbox.sendable(), b"");
-        assert_eq!(outbox.release(Reached { written: Lsn(9), durable: Lsn(6) }), None);
-        let released = Reached { written: Lsn::ZERO, durable: Lsn(7) };
-        assert_eq!(outbox.release(durable(8)), Some(released));
+        assert_eq!(outbox.release(Reached { written: Lsn(9), committed: Lsn(6) }), None);
+        let released = Reached { written: Lsn::ZERO, committed: Lsn(7) };
+        assert_eq!(outbox.release(committed(8)), Some(released));
         assert_eq!(outbox.sendable(), b"+b\r\n+c\r\n");
     }
 
@@ -302,13 +302,13 @@ mod tests {
         for lsn in 1..=3 {
             let mark = outbox.reply.len();
             outbox.reply.integer(lsn as i64);
-            outbox.hold(mark, Until::Durable(Lsn(lsn)));
+            outbox.hold(mark, Until::Committed(Lsn(lsn)));
         }
-        assert_eq!((outbox.waits_for(), outbox.wanted().durable), (Some(Until::Durable(Lsn(1))), Lsn(3)));
-        assert_eq!(outbox.release(durable(2)).map(|released| released.durable), Some(Lsn(2)));
+        assert_eq!((outbox.waits_for(), outbox.wanted().committed), (Some(Until::Committed(Lsn(1))), Lsn(3)));
+        assert_eq!(outbox.release(committed(2)).map(|released| released.committed), Some(Lsn(2)));
         assert_eq!(outbox.sendable(), b":1\r\n:2\r\n");
         outbox.advance(8);
-        assert_eq!(outbox.release(durable(3)).map(|released| released.durable), Some(Lsn(3)));
+        assert_eq!(outbox.release(committed(3)).map(|released| released.committed), Some(Lsn(3)));
         assert_eq!(outbox.sendable(), b":3\r\n");
     }
 
@@ -318,12 +318,12 @@ mod tests {
         let (whole, mark) = (outbox.reply.len(), outbox.reply.len() + 4);
         outbox.reply.array(1);
         outbox.reply.ok();
-        outbox.hold(mark, Until::Durable(Lsn(9)));
-        outbox.hold(whole, Until::Durable(Lsn(7)));
+        outbox.hold(mark, Until::Committed(Lsn(9)));
+        outbox.hold(whole, Until::Committed(Lsn(7)));
         assert_eq!(outbox.sendable(), b"+before\r\n");
-        assert_eq!(outbox.release(durable(7)).map(|released| released.durable), Some(Lsn(7)));
+        assert_eq!(outbox.release(committed(7)).map(|released| released.committed), Some(Lsn(7)));
         assert_eq!(outbox.sendable(), b"+before\r\n*1\r\n");
-        assert_eq!(outbox.release(durable(9)).map(|released| released.durable), Some(Lsn(9)));
+        assert_eq!(outbox.release(committed(9)).map(|released| released.committed), Some(Lsn(9)));
         assert_eq!(outbox.sendable(), b"+before\r\n*1\r\n+OK\r\n");
     }
 
@@ -332,14 +332,14 @@ mod tests {
         let mut outbox = outbox("before");
         let mark = outbox.reply.len();
         outbox.reply.simple("QUEUED");
-        outbox.hold(outbox.reply.len(), Until::Durable(Lsn(7)));
+        outbox.hold(outbox.reply.len(), Until::Committed(Lsn(7)));
         outbox.reply.ok();
         outbox.rewrite(mark);
         // Shorter than the bytes before the held reply.
         outbox.reply.encoded(b"1");
         outbox.reply.encoded(b"a later answer");
         assert_eq!(outbox.sendable(), b"+before\r\n");
-        assert!(outbox.release(durable(7)).is_some());
+        assert!(outbox.release(committed(7)).is_some());
         assert_eq!(outbox.sendable(), b"+before\r\n1a later answer");
     }
 
@@ -347,19 +347,20 @@ mod tests {
     #[should_panic(expected = "3 bytes were sent and only 0 may leave")]
     fn sending_what_is_held_stops_the_process() {
         let mut outbox = outbox("a");
-        outbox.hold(0, Until::Durable(Lsn(7)));
+        outbox.hold(0, Until::Committed(Lsn(7)));
         outbox.advance(3);
     }
 
     #[test]
-    fn a_failed_log_turns_held_replies_into_one_error() {
+    fn a_failed_log_drops_held_replies_and_no_others() {
         let mut outbox = outbox("a");
         let mark = outbox.reply.len();
         outbox.reply.ok();
         outbox.hold(mark, Until::Written(Lsn(1)));
         outbox.reply.ok();
-        outbox.fail_held(|reply| reply.error_text("MISCONF no"));
-        assert_eq!(outbox.sendable(), b"+a\r\n-MISCONF no\r\n");
+        assert!(outbox.drop_held());
+        assert_eq!((outbox.sendable(), outbox.waits_for()), (b"+a\r\n".as_slice(), None));
+        assert!(!outbox.drop_held());
     }
 
     #[test]
@@ -369,12 +370,12 @@ mod tests {
         outbox.reply.bulk(&payload);
         let mark = outbox.reply.len();
         outbox.reply.ok();
-        outbox.hold(mark, Until::Durable(Lsn(5)));
+        outbox.hold(mark, Until::Committed(Lsn(5)));
         let expected = outbox.reply.bytes().to_vec();
         let mut received = Vec::new();
         loop {
             let piece = outbox.sendable();
-            if piece.is_empty() && outbox.release(durable(5)).is_none() {
+            if piece.is_empty() && outbox.release(committed(5)).is_none() {
                 break;
             }
             let count = outbox.sendable().len().min(777);

@@ -145,6 +145,12 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         "Records since the start that survive a power failure",
         records(log.durable()),
     )?;
+    counter(
+        encoder,
+        "log_committed_records",
+        "Records since the start that clients may be told of: durable ones, or those of a quorum in a group",
+        records(log.committed()),
+    )?;
     let healthy = shared.engine.check_writable().is_ok();
     gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
 }
@@ -281,13 +287,13 @@ fn printable(bytes: &[u8]) -> String {
 }
 
 fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let figures = shared.sinks.figures(shared.engine.log().durable());
+    let figures = shared.sinks.figures(shared.engine.log().committed());
     let state = |figure: &SinkFigures, name: &str| ConstGauge::new(u64::from(figure.state == name) as f64);
     let mut sinks = SinkFamilies { encoder, figures: &figures };
     sinks.encode("position", "LSN up to which the sink has delivered changes", |figure| {
         ConstGauge::new(figure.position as f64)
     })?;
-    sinks.encode("lag", "Durable records that the sink has not delivered", |figure| {
+    sinks.encode("lag", "Committed records that the sink has not delivered", |figure| {
         ConstGauge::new(figure.lag as f64)
     })?;
     sinks.encode("running", "1 while the sink delivers changes", |figure| state(figure, "running"))?;

@@ -14,7 +14,7 @@ pub(crate) struct Wait {
     pub(crate) what: WaitFor,
     /// When it times out; `None` is never.
     pub(crate) deadline: Option<Instant>,
-    /// Whether the reply must wait for the disk in every durability mode: `DURABLE BLPOP …`.
+    /// Whether the reply must wait for the commit in every durability mode: `DURABLE BLPOP …`.
     pub(crate) durable: bool,
     /// Whether `CLIENT REPLY` suppresses the reply.
     pub(crate) is_silent: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Wait {
 pub(crate) enum WaitFor {
     /// An element at a key.
     Keys(Arc<Waiter>),
-    /// Durability of a record.
+    /// Durability of a record on this node.
     Sync(Lsn),
     /// Replicas, which do not exist: only the deadline ends it.
     Replicas,

@@ -134,7 +134,7 @@ impl HttpRegistry {
             if has_failed(log) {
                 return false;
             }
-            if let Until::Durable(lsn) = until {
+            if let Until::Committed(lsn) = until {
                 log.request_sync(lsn);
             }
             moved.await;

@@ -18,7 +18,7 @@ use crate::net::client::Client;
 use crate::net::inbox::Unblock;
 use crate::net::offload;
 use crate::net::offload_queue::OffloadResult;
-use crate::net::outbox::{Reached, Until};
+use crate::net::outbox::Reached;
 use crate::resp::request::RequestParser;
 use crate::session::{Session, Transaction, WaitFor};
 use crate::subscription::channel_flow::PendingTurns;
@@ -314,7 +314,7 @@ impl Connection {
     /// Answers a blocked client with its delivery.
     pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
         self.limit_output(cx.config);
-        wait::deliver(&mut self.session, delivery, cx.always_durable());
+        wait::deliver(&mut self.session, delivery, cx);
         self.resume(cx);
     }
 
@@ -372,22 +372,18 @@ impl Connection {
         let log = cx.shared.engine.log();
         let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
             && wait::end(&mut self.session, Unblock::Timeout, cx);
-        let synced = wait::synced(&mut self.session, reached.durable);
+        let synced = wait::synced(&mut self.session, log.durable());
         if synced || has_room {
             self.resume(cx);
         }
         released.is_some() || synced || has_room
     }
 
-    /// Notifies the client that its changes will not become durable, and ends the connection: which
-    /// changes are on disk is unknown.
-    pub(crate) fn log_failed(&mut self, error: &str, cx: &Context<'_>) {
-        if self.session.outbox.waits_for().is_some() {
-            let language = &mut self.language;
-            self.session.outbox.fail_held(|reply| match language {
-                Language::Dice(conversation) => conversation.write_error(reply, error),
-                Language::Unknown | Language::Resp => reply.error_text(error),
-            });
+    /// Ends the connection if replies wait for what will not be committed, and sends none of them.
+    /// Which changes are on disk is unknown: an error would claim that they have failed, and a
+    /// client that repeats them would make them twice.
+    pub(crate) fn log_failed(&mut self, cx: &Context<'_>) {
+        if self.session.outbox.drop_held() {
             self.session.closing = true;
         }
         if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
@@ -397,7 +393,9 @@ impl Connection {
 
     /// Whether the connection waits for the log.
     pub(crate) fn waits_for_log(&self) -> bool {
-        self.log_waits().next().is_some() || self.awaited_room().is_some()
+        self.session.outbox.waits_for().is_some()
+            || self.awaited_sync().is_some()
+            || self.awaited_room().is_some()
     }
 
     /// Bytes of room in the log that a command waits for, if one does.
@@ -409,16 +407,17 @@ impl Connection {
     }
 
     /// Whether the log has reached something that the connection waits for.
-    pub(crate) fn has_waited_for(&self, reached: Reached) -> bool {
-        self.log_waits().any(|until| reached.has(until))
+    pub(crate) fn has_waited_for(&self, reached: Reached, durable: Lsn) -> bool {
+        self.session.outbox.waits_for().is_some_and(|until| reached.has(until))
+            || self.awaited_sync().is_some_and(|lsn| lsn <= durable)
     }
 
-    fn log_waits(&self) -> impl Iterator<Item = Until> {
-        let synced = match self.session.wait.as_ref().map(|wait| &wait.what) {
-            Some(WaitFor::Sync(lsn)) => Some(Until::Durable(*lsn)),
+    /// Record that `WAITAOF` waits for until it is durable on this node, if it does.
+    fn awaited_sync(&self) -> Option<Lsn> {
+        match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Sync(lsn)) => Some(*lsn),
             _ => None,
-        };
-        [self.session.outbox.waits_for(), synced].into_iter().flatten()
+        }
     }
 
     /// Charges the allocated buffers to the memory budget. Call it after commands have run and
@@ -626,10 +625,10 @@ impl Connection {
 /// Asserts that released replies may be sent: reads the log again and compares.
 fn assert_reached(needed: Reached, log: Reached) {
     assert!(
-        log.durable >= needed.durable,
-        "an answer that waits until LSN {} is durable was released, and the log is durable to LSN {}",
-        needed.durable,
-        log.durable
+        log.committed >= needed.committed,
+        "an answer that waits until LSN {} is committed was released, and the log is committed to LSN {}",
+        needed.committed,
+        log.committed
     );
     assert!(
         log.written >= needed.written,

@@ -5,12 +5,12 @@ use super::environment::Environment;
 use crate::context::Context;
 use crate::net::outbox::Reached;
 use tidemark_fault::{Fault, is_planted};
-use tidemark_log::{Health, Log, Lsn};
+use tidemark_log::{Log, Lsn};
 
 /// Log work between the two halves of a turn, which may take as long as the disk takes.
 pub(crate) struct DiskTask {
-    /// LSN to sync, unless the worker has requested that already.
-    durable: Option<Lsn>,
+    /// LSN to commit, unless the worker has requested that already.
+    commit: Option<Lsn>,
     /// LSN to write.
     written: Lsn,
 }
@@ -19,8 +19,8 @@ impl DiskTask {
     /// Writes and syncs on this thread where that is quick, and requests it from the commit thread
     /// otherwise.
     pub(crate) fn run(self, log: &Log) {
-        if let Some(durable) = self.durable {
-            log.sync_or_request(durable);
+        if let Some(commit) = self.commit {
+            log.sync_or_request(commit);
         }
         log.write_or_request(self.written);
     }
@@ -33,7 +33,7 @@ impl WorkerState {
         let reached = Reached::by(log);
         environment.shared.log_has_failed()
             || (self.holding.iter().filter_map(|slot| self.peer(*slot))).any(|peer| {
-                peer.connection.has_waited_for(reached)
+                peer.connection.has_waited_for(reached, log.durable())
                     || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
             })
     }
@@ -45,11 +45,11 @@ impl WorkerState {
         }
         let log = environment.shared.engine.log();
         let wanted = self.log_wanted;
-        let asks = wanted.durable > self.sync_requested && !is_planted(Fault::HeldAnswer);
-        self.sync_requested = if asks { wanted.durable } else { self.sync_requested };
-        let durable = Some(wanted.durable).filter(|lsn| asks && *lsn > log.durable());
-        (durable.is_some() || wanted.written > log.written())
-            .then_some(DiskTask { durable, written: wanted.written })
+        let asks = wanted.committed > self.commit_requested && !is_planted(Fault::HeldAnswer);
+        self.commit_requested = if asks { wanted.committed } else { self.commit_requested };
+        let commit = Some(wanted.committed).filter(|lsn| asks && *lsn > log.committed());
+        (commit.is_some() || wanted.written > log.written())
+            .then_some(DiskTask { commit, written: wanted.written })
     }
 
     /// Releases replies that the log's progress allows.
@@ -59,20 +59,13 @@ impl WorkerState {
         }
         let log = environment.shared.engine.log();
         let reached = if is_planted(Fault::HeldAnswer) { self.log_wanted } else { Reached::by(log) };
-        let failure = match log.check_writable() {
-            Ok(()) => None,
-            Err(_) => match log.health() {
-                Health::Failed(failure) => Some(failure.to_string()),
-                _ => None,
-            },
-        };
+        let has_failed = environment.shared.log_has_failed();
         for slot in std::mem::take(&mut self.holding) {
             let Some(peer) = self.peer_mut(slot) else { continue };
             peer.is_holding = false;
             peer.connection.log_moved(reached, cx);
-            if let Some(failure) = &failure {
-                let text = format!("MISCONF the log has failed and this change may be lost: {failure}");
-                peer.connection.log_failed(&text, cx);
+            if has_failed {
+                peer.connection.log_failed(cx);
             }
             self.after_running(slot, cx);
         }

@@ -71,8 +71,8 @@ struct WorkerState {
     holding: Vec<usize>,
     /// Log progress that all of them together need.
     log_wanted: Reached,
-    /// Highest LSN whose sync was requested; requests are not repeated.
-    sync_requested: Lsn,
+    /// Highest LSN whose commit was requested; requests are not repeated.
+    commit_requested: Lsn,
     timers: Timers,
     messages: Vec<Message>,
     buffer: Vec<u8>,
@@ -108,7 +108,7 @@ impl EventLoop {
             again: Vec::new(),
             holding: Vec::new(),
             log_wanted: Reached::default(),
-            sync_requested: Lsn::default(),
+            commit_requested: Lsn::default(),
             timers: Timers::default(),
             messages: Vec::new(),
             buffer: vec![0; READ_BYTES],
