@@ -18,7 +18,8 @@
 //! | `session` | per-client state between commands |
 //! | `subscription` | watched reads: registry, cursor, delivery, replay, ownership of names |
 //! | `events` | channels, keyspace notifications, invalidations, the change stream |
-//! | `durability` | replies held until the log is durable, snapshots, recovery |
+//! | `durability` | replies held until the log has committed, snapshots, recovery |
+//! | [`group`] | membership in a group: who leads, and which commands run here |
 //! | `http`, `grpc`, `dice` | other transports |
 //! | `observe` | metrics, counters, lines on standard error |
 //! | [`config`] | settings from flags, environment and file |
@@ -49,6 +50,7 @@ mod events;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod group;
 mod grpc;
 mod housekeeping;
 mod http;
@@ -74,4 +76,4 @@ pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
 pub use net::listener::ListenError;
 pub use run::run;
-pub use server::{Server, StartError, StopError, Stopper};
+pub use server::{Server, StartError, StopError, Stopper, Terms};

@@ -135,7 +135,7 @@ impl Server {
         let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(Lsn::default(), opened.log.clock());
         let empty = recovery::empty_engine(&opened.log, &config);
-        let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes));
+        let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes, None));
         let mut workers = Vec::new();
         let threads = EventLoopThreads::new(polls.len(), &shared.clock);
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
@@ -252,6 +252,11 @@ impl Server {
         Stopper { shared: Arc::clone(&self.shared) }
     }
 
+    /// Returns a handle that tells the server which terms its member leads.
+    pub fn terms(&self) -> Terms {
+        Terms { shared: Arc::clone(&self.shared) }
+    }
+
     /// Waits until a [`Stopper`] or `SHUTDOWN` has stopped the server and its data is on disk.
     pub fn wait(mut self) -> Result<(), StopError> {
         let mut result = self.stop_doors();
@@ -297,6 +302,25 @@ impl Server {
             let _ = std::fs::remove_file(path);
         }
         result
+    }
+}
+
+/// Tells a running server which terms its member of a group leads. Calls return at once.
+#[derive(Clone)]
+pub struct Terms {
+    shared: Arc<Shared>,
+}
+
+impl Terms {
+    /// A term begins: this member leads, its log accepts records, and everything before is applied.
+    pub fn begin(&self) {
+        self.shared.begin_term();
+    }
+
+    /// The term has ended, and the log refuses records. The connections of all clients close,
+    /// without the answers that waited. Call it before another leader can commit anything.
+    pub fn end(&self) {
+        self.shared.end_term();
     }
 }
 

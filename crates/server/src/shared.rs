@@ -7,6 +7,7 @@ use crate::durability::log_state::{CommitLost, has_failed, not_yet_committed};
 use crate::durability::snapshots::Snapshots;
 use crate::events::keyspace_events::KeyspaceEvents;
 use crate::events::pubsub::PubSub;
+use crate::group::Group;
 use crate::housekeeping::Housekeeping;
 use crate::login_guard::LoginGuard;
 use crate::net::client::Clients;
@@ -20,7 +21,7 @@ use crate::observe::operator_line::OperatorLine;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::subscription::channel_registry::ChannelRegistry;
-use crate::subscription::http_registry::HttpRegistry;
+use crate::subscription::http_registry::{HttpRegistry, NeverReached};
 use crate::subscription::ownership::NameOwners;
 use crate::subscription::replay_queue::ReplayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) engine: ServedEngine,
     pub(crate) loading: Loading,
     pub(crate) settings: Arc<Settings>,
+    /// The group that this node is a member of; `None` if it is alone.
+    pub(crate) group: Option<Group>,
     pub(crate) clients: Clients,
     /// Memory budget of all clients' input and output buffers.
     pub(crate) client_memory: ClientMemory,
@@ -102,7 +105,19 @@ impl Shared {
         config: Config,
         inboxes: Vec<Arc<Inbox>>,
     ) -> Shared {
-        let shared = Shared::with(ServedEngine::loaded(engine), snapshots, config, inboxes);
+        Shared::in_group(engine, snapshots, config, inboxes, None)
+    }
+
+    /// Creates a server whose data is loaded, of a member of a group if one is given.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn in_group(
+        engine: Engine,
+        snapshots: Snapshots,
+        config: Config,
+        inboxes: Vec<Arc<Inbox>>,
+        group: Option<Group>,
+    ) -> Shared {
+        let shared = Shared::with(ServedEngine::loaded(engine), snapshots, config, inboxes, group);
         shared.prepare(&shared.engine);
         shared
     }
@@ -113,8 +128,9 @@ impl Shared {
         snapshots: Snapshots,
         config: Config,
         inboxes: Vec<Arc<Inbox>>,
+        group: Option<Group>,
     ) -> Shared {
-        Shared::with(ServedEngine::loading(empty), snapshots, config, inboxes)
+        Shared::with(ServedEngine::loading(empty), snapshots, config, inboxes, group)
     }
 
     /// Prepares an engine to be served.
@@ -155,7 +171,13 @@ impl Shared {
         self.http_registry.pause_changed();
     }
 
-    fn with(engine: ServedEngine, snapshots: Snapshots, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
+    fn with(
+        engine: ServedEngine,
+        snapshots: Snapshots,
+        config: Config,
+        inboxes: Vec<Arc<Inbox>>,
+        group: Option<Group>,
+    ) -> Shared {
         let clock = engine.log().clock().clone();
         let counters = (0..inboxes.len() + 2).map(|_| Counters::default()).collect();
         let replays = ReplayQueue::new(config.watch_backlogs);
@@ -178,6 +200,7 @@ impl Shared {
             engine,
             loading: Loading::new(&clock),
             settings,
+            group,
             clients: Clients::new(&clock),
             client_memory,
             pubsub,
@@ -317,14 +340,67 @@ impl Shared {
         *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.errors.reset();
     }
-    /// When [`Shared::do_due_work`] has work next, in milliseconds since 1970.
+
+    /// When [`Shared::do_due_work`] has work next, in milliseconds since 1970. Only the leader has.
     pub(crate) fn next_due_work(&self) -> Option<u64> {
-        self.housekeeping.next(&self.engine, self.pause.until_ms())
+        if self.leads() { self.housekeeping.next(&self.engine, self.pause.until_ms()) } else { None }
     }
 
     /// Does what is due on behalf of no client: see [`crate::housekeeping`].
     pub(crate) fn do_due_work(&self, now_us: u64) {
-        self.housekeeping.run(&self.engine, self.pause.until_ms(), now_us);
+        if self.leads() {
+            self.housekeeping.run(&self.engine, self.pause.until_ms(), now_us);
+        }
+    }
+}
+
+impl Shared {
+    /// Whether commands of clients run here now: this node is alone, or it leads and may go on.
+    /// Alone, this costs nothing but a comparison.
+    #[inline]
+    pub(crate) fn admits(&self) -> bool {
+        self.group.as_ref().is_none_or(|group| group.consensus().admit().is_ok())
+    }
+
+    /// Whether this node changes data on its own account: it is alone, or it leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.group.as_ref().is_none_or(Group::leads)
+    }
+
+    /// See [`Group::ended_terms`]; never changes alone.
+    #[inline]
+    pub(crate) fn ended_terms(&self) -> u64 {
+        self.group.as_ref().map_or(0, Group::ended_terms)
+    }
+
+    /// The lead is here from now on: what is due becomes this node's work.
+    pub(crate) fn begin_term(&self) {
+        self.wake_all();
+    }
+
+    /// The lead is no longer here. Ends the connections of all clients, without the answers that
+    /// waited: whether their changes stay is decided by the next leader.
+    pub(crate) fn end_term(&self) {
+        if let Some(group) = &self.group {
+            group.end_term();
+        }
+        self.wake_all();
+    }
+
+    /// See [`HttpRegistry::wait_for_log`].
+    pub(crate) async fn wait_for_log(
+        &self,
+        until: Option<Until>,
+        ended_terms: u64,
+    ) -> Result<(), NeverReached> {
+        let (log, group) = (self.engine.log(), self.group.as_ref());
+        self.http_registry.wait_for_log(log, group, until, ended_terms).await
+    }
+
+    fn wake_all(&self) {
+        self.inboxes.iter().for_each(|inbox| inbox.wake());
+        self.http_registry.log_moved();
+        self.http_registry.pause_changed();
     }
 }
 
@@ -338,7 +414,8 @@ impl Shared {
 
     /// When [`Shared::forget_watched`] has work next, in milliseconds since 1970.
     pub(crate) fn next_forgetting(&self) -> Option<u64> {
-        Some(self.next_forgetting_ms.load(Ordering::Relaxed)).filter(|at| *at != u64::MAX)
+        let at = self.next_forgetting_ms.load(Ordering::Relaxed);
+        (at != u64::MAX && self.leads()).then_some(at)
     }
 
     /// Evicts emissions past retention, and watched reads without subscribers, unless another
@@ -346,7 +423,7 @@ impl Shared {
     pub(crate) fn forget_watched(&self, now_us: u64) {
         let due = self.next_forgetting_ms.load(Ordering::Relaxed);
         let now_ms = now_us / 1000;
-        if due > now_ms {
+        if due > now_ms || !self.leads() {
             return;
         }
         let later = now_ms + FORGETTING_PAUSE_MS;

@@ -68,6 +68,8 @@ groups! {
     Series: "timeseries", Some(Type::Series), Some("@timeseries");
     /// Series seen through transforms: `LENS.CREATE`.
     Lens: "lens", Some(Type::Lens), None;
+    /// The group as a Redis Cluster: `CLUSTER SLOTS`.
+    Cluster: "cluster", None, None;
     /// Scripts and functions: `FUNCTION FLUSH`.
     Scripting: "scripting", None, Some("@scripting");
     /// Transactions: `MULTI`, `EXEC`.

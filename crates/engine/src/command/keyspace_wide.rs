@@ -4,7 +4,7 @@ use super::parse::{self, glob, is};
 use super::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{DATABASES, Entry, Table, reclaim};
+use crate::keyspace::{self, DATABASES, Entry, SLOTS, Table, reclaim};
 use crate::random::Random;
 use crate::value::Type;
 
@@ -77,6 +77,77 @@ pub(super) const COMMANDS: &[Command] = &[
         .in_categories(&["@keyspace", "@dangerous"], &[])
         .doc("4.0.0", "O(S) with S the number of shards", "index1 index2", "Exchanges two databases."),
 ];
+
+/// Row of a command about one slot, which the server has among the subcommands of `CLUSTER`.
+const fn of_slot(id: u16, name: &'static str, arity: i16, run: Handler) -> Command {
+    Command::new(Group::Cluster, id, name, arity, READONLY | STALE, KeySpec::Each, Run::Keys(run))
+        .answering(Answer::Unordered(1))
+        .visiting_all()
+        .in_categories(&[], &["@read"])
+}
+
+/// Row of `CLUSTER COUNTKEYSINSLOT`.
+pub const COUNT_KEYS_IN_SLOT: Command = of_slot(1053, "countkeysinslot", 3, count_keys_in_slot).doc(
+    "3.0.0",
+    "O(N) with N the keys of the slot's shard, one of 64",
+    "slot",
+    "Returns the number of the database's keys in a slot.",
+);
+
+/// Row of `CLUSTER GETKEYSINSLOT`.
+pub const KEYS_IN_SLOT: Command =
+    of_slot(1054, "getkeysinslot", 4, keys_in_slot).tips(&["nondeterministic_output"]).doc(
+        "3.0.0",
+        "O(N) with N the keys of the slot's shard, one of 64",
+        "slot count",
+        "Returns keys of the database in a slot.",
+    );
+
+fn count_keys_in_slot(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let slot = parse::integer(args[2])?;
+    let slot = slot_of(slot).ok_or(CommandError::text("ERR Invalid slot"))?;
+    let mut count = 0;
+    visit_slot(ctx, slot, |_| count += 1);
+    ctx.reply.count(count);
+    Ok(())
+}
+
+fn keys_in_slot(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (slot, most) = (parse::integer(args[2])?, parse::integer(args[3])?);
+    let (Some(slot), Ok(most)) = (slot_of(slot), usize::try_from(most)) else {
+        return Err(CommandError::text("ERR Invalid slot or number of keys"));
+    };
+    let (mut count, mut found) = (0, ctx.reply.apart());
+    visit_slot(ctx, slot, |key| {
+        if count < most {
+            found.bulk(key);
+            count += 1;
+        }
+    });
+    ctx.reply.array(count);
+    ctx.reply.encoded(found.bytes());
+    if found.was_refused() {
+        ctx.reply.refuse();
+    } else if found.has_overflowed() {
+        ctx.reply.overflow();
+    }
+    Ok(())
+}
+
+fn slot_of(number: i64) -> Option<usize> {
+    usize::try_from(number).ok().filter(|slot| *slot < SLOTS)
+}
+
+/// Calls `note` with each key of a slot that has not expired.
+fn visit_slot(ctx: &Context<'_, '_>, slot: usize, mut note: impl FnMut(&[u8])) {
+    let db = ctx.keys.db() as usize;
+    // Where `Keyspace::shard_of` finds the slot's keys.
+    let index = slot % ctx.keys.shard_count();
+    ctx.keys.visit(index, |shard| {
+        let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
+        live.map(Entry::key).filter(|key| keyspace::slot(key) == slot).for_each(&mut note);
+    });
+}
 
 fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;

@@ -46,6 +46,7 @@ pub use group::Group;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
+pub use keyspace_wide::{COUNT_KEYS_IN_SLOT, KEYS_IN_SLOT};
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
 pub(crate) use series::{begin_following, decode_followed, find_series, replay_points};

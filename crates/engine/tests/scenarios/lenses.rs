@@ -84,7 +84,7 @@ impl<'e> Reading<'e> {
     }
 
     /// The answer when its time is over.
-    fn answer_late(&self) -> (String, Option<Lsn>) {
+    fn answer_late(&self) -> (String, Lsn) {
         assert!(self.engine.stop_waiting(&self.waiter), "it waits");
         let mut reply = Reply::new(Protocol::Resp2);
         let lsn = self.engine.answer_late(&self.waiter, START_US, &mut reply);
@@ -184,7 +184,7 @@ fn a_reader_of_a_lens_whose_time_is_over_gets_what_there_is() {
     let reading = Reading::begin(&engine, "TS.READ m 1 BLOCK 10 9");
     run(&engine, &["TS.ADD a 2 2"]);
     assert_eq!(reading.answer(), None);
-    assert_eq!(reading.answer_late(), ("*2 *2 :1 +4 *2 :2 +8".to_owned(), Some(engine.log().appended())));
+    assert_eq!(reading.answer_late(), ("*2 *2 :1 +4 *2 :2 +8".to_owned(), engine.log().appended()));
     let reading = Reading::begin(&engine, "TS.READ m $ BLOCK 10 1");
     run(&engine, &["SET unrelated x"]);
     assert_eq!(reading.answer_late().0, "*0");

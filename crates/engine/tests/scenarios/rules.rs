@@ -481,11 +481,7 @@ fn a_reader_waits_for_points_and_takes_none() {
     assert!(engine.stop_waiting(&late));
     let mut reply = tidemark_engine::Reply::new(tidemark_engine::Protocol::Resp2);
     let shown_up_to = engine.answer_late(&late, START_US, &mut reply);
-    assert_eq!(
-        shown_up_to,
-        Some(engine.log().appended()),
-        "the answer waits for the record of the last point"
-    );
+    assert_eq!(shown_up_to, engine.log().appended(), "the answer waits for the record of the last point");
     assert_eq!(shown(reply.bytes()), "*3 *2 :2 +2 *2 :5 +5 *2 :11 +1");
     check_replay(&engine);
 }

@@ -2,8 +2,8 @@
 
 use crate::command::rows::{ConnectionCommand as C, is_watching};
 use crate::command::{
-    changes_command, client_command, command_command, config_command, counter_command, handshake, info,
-    server_command, subscribe_command, tracking_command, transaction, watch_command,
+    changes_command, client_command, cluster_command, command_command, config_command, counter_command,
+    handshake, info, server_command, subscribe_command, tracking_command, transaction, watch_command,
 };
 use crate::context::Context;
 use crate::events::publication::Kind;
@@ -112,6 +112,18 @@ fn dispatch(
 
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),
+
+        C::ClusterInfo => cluster_command::info(session, cx),
+        C::ClusterKeySlot => cluster_command::key_slot(session, args),
+        C::ClusterLinks => cluster_command::links(session, cx),
+        C::ClusterMyId => cluster_command::my_id(session, cx),
+        C::ClusterMyShardId => cluster_command::my_shard_id(session, cx),
+        C::ClusterNodes => cluster_command::nodes(session, cx),
+        C::ClusterShards => cluster_command::shards(session, cx),
+        C::ClusterSlots => cluster_command::slots(session, cx),
+        C::ReadOnly => cluster_command::read_followers(session, true, cx),
+        C::ReadWrite => cluster_command::read_followers(session, false, cx),
+        C::Asking => cluster_command::asking(session, cx),
 
         C::Command
         | C::CommandCount

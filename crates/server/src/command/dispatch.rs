@@ -2,7 +2,7 @@
 
 use crate::command::rows::{ConnectionCommand, command_table};
 use crate::command::subscribe_command::is_confirmed;
-use crate::command::{connection_command, durable_command, exec, transaction};
+use crate::command::{connection_command, durable_command, exec, gate, transaction};
 use crate::context::Context;
 use crate::durability::hold::{COMMIT_LOST, finish, hold_what_is_shown, holds_back};
 use crate::durability::loading::LOADING;
@@ -42,11 +42,11 @@ fn run_where(
     match &resolved {
         Ok(command) => {
             session.last_command = command.id;
-            let is_loaded = cx.shared.engine.is_loaded();
-            if command.visits_all && is_loaded && goes_beside(session, command, args, cx) {
+            let may_run = cx.shared.engine.is_loaded() && cx.shared.admits();
+            if command.visits_all && may_run && goes_beside(session, command, args, cx) {
                 return;
             }
-            if session.is_plain() && is_loaded {
+            if session.is_plain() && may_run {
                 execute(session, command, args, false, cx);
             } else {
                 execute_guarded(session, command, args, cx);
@@ -92,8 +92,8 @@ pub(crate) fn joining(
     }
     let command =
         command_table().find(name).filter(|command| command.is(flags::RUNS) && command.takes(len))?;
-    let is_free = session.is_plain() && session.tracking.is_none() && cx.shared.engine.is_loaded();
-    is_free.then_some(command)
+    let is_free = session.is_plain() && session.tracking.is_none();
+    (is_free && cx.shared.engine.is_loaded() && cx.shared.admits()).then_some(command)
 }
 
 /// Runs commands that are [`joining`] under the same locks, and writes their replies. Each waits for
@@ -204,6 +204,8 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
         refuse(session, args, &CommandError::text(LOADING), cx);
     } else if let Some(error) = forbidden_while_subscribed(session, command) {
         refuse(session, args, &error, cx);
+    } else if let Some(error) = not_here(session, command, args, cx) {
+        turn_away(session, command, &error, cx);
     } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
         transaction::queue(session, command, args, cx);
     } else {
@@ -240,6 +242,28 @@ fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<Co
             .into(),
         )
     })
+}
+
+/// Returns the error for a command that this member of a group may not run now.
+fn not_here(
+    session: &Session,
+    command: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Option<CommandError> {
+    let group = cx.shared.group.as_ref()?;
+    gate::objection(group, session, command, args)
+}
+
+/// Sends the client to another member. Ends the transaction of `EXEC`, and spoils that of a command
+/// that would have been queued: the client repeats it there as a whole.
+fn turn_away(session: &mut Session, command: &'static Command, error: &CommandError, cx: &Context<'_>) {
+    session.outbox.reply.error(error);
+    if transaction::is_exec(command) {
+        exec::give_up(session, cx);
+    } else if let Some(transaction) = &mut session.transaction {
+        transaction.spoil();
+    }
 }
 
 /// Whether a line of an HTTP request was parsed as a command. A web page can make a browser post

@@ -39,11 +39,16 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
 
 /// Refuses an `EXEC`: the transaction and the client's `WATCH`es end without effect.
 pub(crate) fn abort(session: &mut Session, error: &CommandError, cx: &Context<'_>) {
-    session.transaction = None;
-    end_watches(&std::mem::take(&mut session.watched), cx);
     let reason = error.to_string();
     let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
     session.outbox.reply.error_text(&format!("EXECABORT Transaction discarded because of: {reason}"));
+    give_up(session, cx);
+}
+
+/// Ends the transaction and the client's `WATCH`es without effect.
+pub(crate) fn give_up(session: &mut Session, cx: &Context<'_>) {
+    session.transaction = None;
+    end_watches(&std::mem::take(&mut session.watched), cx);
     session.show_state();
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn hello(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
         session.outbox.reply.set_protocol(protocol);
         session.show_state();
     }
-    describe_server(session);
+    describe_server(session, cx);
     Ok(())
 }
 
@@ -177,7 +177,7 @@ fn read_greeting<'a>(args: &[&'a [u8]]) -> Result<Greeting<'a>, CommandError> {
     }
 }
 
-fn describe_server(session: &mut Session) {
+fn describe_server(session: &mut Session, cx: &Context<'_>) {
     let id = session.client.id;
     let reply = &mut session.outbox.reply;
     reply.map(7);
@@ -191,9 +191,9 @@ fn describe_server(session: &mut Session) {
     reply.bulk(b"id");
     reply.integer(id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(if cx.shared.group.is_some() { b"cluster" } else { b"standalone" });
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(if cx.shared.leads() { b"master" } else { b"replica" });
     reply.bulk(b"modules");
     reply.array(1);
     describe_module(reply);
@@ -230,6 +230,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     invalidation::end(session, cx);
     session.db = 0;
     session.replies = Replies::On;
+    session.reads_followers = false;
     session.client.names().name.clear();
     if session.authenticated && !cx.config.requirepass.is_empty() {
         session.authenticated = false;

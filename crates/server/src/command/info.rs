@@ -1,6 +1,7 @@
 //! `INFO`: sections of `name:value` lines, with Redis's names where tools read them.
 
 use crate::available_memory;
+use crate::command::cluster_command;
 use crate::context::Context;
 use crate::net::client::flags;
 use crate::session::Session;
@@ -65,7 +66,7 @@ fn server(text: &mut String, cx: &Context<'_>) {
     let uptime = cx.shared.uptime().as_secs();
     line(text, "redis_version", REDIS_VERSION);
     line(text, "tidemark_version", TIDEMARK_VERSION);
-    line(text, "redis_mode", "standalone");
+    line(text, "redis_mode", if cx.shared.group.is_some() { "cluster" } else { "standalone" });
     line(text, "os", std::env::consts::OS);
     line(text, "arch_bits", usize::BITS);
     line(text, "multiplexing_api", "epoll");
@@ -212,7 +213,14 @@ fn stats(text: &mut String, cx: &Context<'_>) {
 }
 
 fn replication(text: &mut String, cx: &Context<'_>) {
-    line(text, "role", "master");
+    if let Some(leader) = cluster_command::followed(cx) {
+        line(text, "role", "slave");
+        line(text, "master_host", leader.host);
+        line(text, "master_port", leader.port);
+        line(text, "master_link_status", if leader.is_up { "up" } else { "down" });
+    } else {
+        line(text, "role", "master");
+    }
     line(text, "connected_slaves", 0);
     line(text, "master_replid", &cx.shared.run_id);
     line(text, "master_repl_offset", cx.shared.engine.log().appended());
@@ -230,8 +238,8 @@ fn error_stats(text: &mut String, cx: &Context<'_>) {
     }
 }
 
-fn cluster(text: &mut String, _: &Context<'_>) {
-    line(text, "cluster_enabled", 0);
+fn cluster(text: &mut String, cx: &Context<'_>) {
+    line(text, "cluster_enabled", u8::from(cx.shared.group.is_some()));
 }
 
 fn sinks(text: &mut String, cx: &Context<'_>) {

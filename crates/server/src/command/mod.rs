@@ -11,6 +11,7 @@
 pub(crate) mod changes_command;
 pub(crate) mod channel_command;
 pub(crate) mod client_command;
+pub(crate) mod cluster_command;
 mod command_categories;
 mod command_command;
 mod command_syntax;
@@ -20,6 +21,7 @@ mod counter_command;
 pub(crate) mod dispatch;
 mod durable_command;
 mod exec;
+pub(crate) mod gate;
 pub(crate) mod handshake;
 pub(crate) mod info;
 mod named_command;

@@ -41,7 +41,8 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
 #[cold]
 fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
     let Ok(command) = command_table().resolve(args) else { return false };
-    if !session.authenticated || !any_of(session, command, args, is_logged) {
+    // Another member of the group may have room.
+    if !session.authenticated || !cx.shared.admits() || !any_of(session, command, args, is_logged) {
         return false;
     }
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));

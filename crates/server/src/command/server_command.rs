@@ -1,5 +1,6 @@
 //! Commands about the server: `TIME`, `SHUTDOWN`, `SAVE`, `ROLE`, `DEBUG`, `HELP`.
 
+use crate::command::cluster_command;
 use crate::command::rows::command_table;
 use crate::config::DebugAccess;
 use crate::context::Context;
@@ -19,12 +20,22 @@ pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
 
 /// `ROLE`
 pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    session.outbox.reply.array(3);
-    session.outbox.reply.bulk(b"master");
     let log = cx.shared.engine.log();
     let told = if cx.waits_for_commit() { log.committed() } else { log.appended() };
-    session.outbox.reply.integer(told.0 as i64);
-    session.outbox.reply.array(0);
+    let reply = &mut session.outbox.reply;
+    if let Some(leader) = cluster_command::followed(cx) {
+        reply.array(5);
+        reply.bulk(b"slave");
+        reply.bulk(leader.host.as_bytes());
+        reply.integer(leader.port.into());
+        reply.bulk(if leader.is_up { b"connected" } else { b"connect" });
+        reply.integer(told.0 as i64);
+    } else {
+        reply.array(3);
+        reply.bulk(b"master");
+        reply.integer(told.0 as i64);
+        reply.array(0);
+    }
     Ok(())
 }
 

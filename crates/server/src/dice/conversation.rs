@@ -13,6 +13,7 @@ use super::result::{self, Head};
 use super::sorted_sets::{self, FirstRank};
 use super::table::{self, Plan, Row, WATCH_SUFFIX};
 use super::{handing, watch};
+use crate::command::gate;
 use crate::command::{dispatch, postponing};
 use crate::context::Context;
 use crate::durability::hold::hold_position;
@@ -136,6 +137,11 @@ impl Conversation {
         }
         if !cx.shared.engine.is_loaded() && !matches!(row.plan, Plan::Auth | Plan::Hello | Plan::Handshake) {
             return self.refuse_command(session, LOADING, cx);
+        }
+        let needs_lead =
+            matches!(row.plan, Plan::Watch | Plan::Unwatch | Plan::EmitReconnect | Plan::EmitAck);
+        if needs_lead && let Some(error) = cx.shared.group.as_ref().and_then(gate::objection_to_watching) {
+            return self.refuse_command(session, &error.to_string(), cx);
         }
         match row.plan {
             Plan::Plain => self.run_as(session, row.body, &words, &ElementContext::default(), cx),

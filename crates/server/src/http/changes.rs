@@ -1,6 +1,7 @@
 //! `GET /v1/changes`: the log's changes as Server-Sent Events, or as messages of a WebSocket.
 
 use crate::command::changes_command::{self, pause, place};
+use crate::command::gate;
 use crate::http::listener::Visit;
 use crate::http::refusal::Refusal;
 use crate::http::stream::{ALIVE_PAUSE, as_events, share_with_origin};
@@ -178,6 +179,9 @@ struct Notices {
 
 impl Notices {
     fn begin(shared: &Arc<Shared>, wish: Wish) -> Result<Notices, Refusal> {
+        if let Some(error) = shared.group.as_ref().and_then(gate::objection_to_watching) {
+            return Err(Refusal::of_error(error.to_string().as_bytes()));
+        }
         let place = Arc::clone(&shared.follower_places).try_acquire_owned();
         let place = place.map_err(|_| Refusal::unavailable(changes_command::NO_PLACE))?;
         let seen = wish.seen.unwrap_or_else(|| shared.engine.log().appended());

@@ -1,6 +1,7 @@
 //! Requests over HTTP that fail, and their responses.
 
 use crate::http::access::Denied;
+use crate::subscription::http_registry::NeverReached;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tidemark_engine::CommandError;
@@ -21,12 +22,12 @@ impl Refusal {
         Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
     }
 
-    /// The log has failed while the answer waited for it. Not a status that clients repeat requests
-    /// for: the change may be in the log.
-    pub(crate) fn outcome_unknown() -> Refusal {
-        let reason = "UNKNOWN the log has failed before the answer could be given: whether the changes of this \
-                      request are kept is known after the restart";
-        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, reason: reason.to_owned() }
+    /// The answer waited for what will not be reached. Not a status that clients repeat requests
+    /// for: the change may be kept.
+    pub(crate) fn outcome_unknown(why: NeverReached) -> Refusal {
+        let why = why.reason();
+        let reason = format!("UNKNOWN {why}, and the changes of this request may be lost or kept");
+        Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, reason }
     }
 
     /// Converts the error of a command: the first words of its text determine the status.
@@ -37,7 +38,7 @@ impl Refusal {
             StatusCode::NOT_FOUND
         } else if begins(&["WRONGTYPE ", "ERR the limiter is of the algorithm"]) {
             StatusCode::CONFLICT
-        } else if begins(&["MISCONF ", "OOM "]) {
+        } else if begins(&["MISCONF ", "OOM ", "MOVED ", "CLUSTERDOWN ", "TRYAGAIN ", "MASTERDOWN "]) {
             StatusCode::SERVICE_UNAVAILABLE
         } else {
             StatusCode::BAD_REQUEST

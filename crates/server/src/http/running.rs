@@ -1,6 +1,7 @@
 //! Runs commands for HTTP requests: with the same handlers, records and waits as for clients of the
 //! Redis protocol.
 
+use crate::command::gate;
 use crate::command::rows::command_table;
 use crate::durability::hold::{COMMIT_LOST, holds_back};
 use crate::durability::log_state::CommitLost;
@@ -21,6 +22,7 @@ pub(crate) type Words<'a> = Vec<&'a [u8]>;
 pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Result<Value, Refusal> {
     let rows: Vec<&'static Command> =
         commands.iter().map(|words| command_table().resolve(words)).collect::<Result<_, _>>()?;
+    check_lead(shared, commands, &rows)?;
     let changes = rows.iter().any(|row| row.is(flags::WRITE));
     let pause = &shared.pause;
     let concerns = || changes || !pause.is_of_changes_only();
@@ -33,13 +35,12 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }
+    let ended_terms = shared.ended_terms();
+    check_lead(shared, commands, &rows)?;
     let (answer, until) = execute(shared, db, commands, &rows);
     let until = until.map_err(|CommitLost| Refusal::unavailable(COMMIT_LOST))?;
-    if let Some(until) = until
-        && !shared.http_registry.wait_for_log(shared.engine.log(), until).await
-    {
-        return Err(Refusal::outcome_unknown());
-    }
+    let reached = shared.wait_for_log(until, ended_terms).await;
+    reached.map_err(Refusal::outcome_unknown)?;
     match answer {
         Value::Error(text) => {
             shared.errors.count(&text);
@@ -47,6 +48,14 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
         }
         answer => Ok(answer),
     }
+}
+
+/// Refuses commands that this member of a group may not run now, and names the leader.
+fn check_lead(shared: &Shared, commands: &[Words<'_>], rows: &[&'static Command]) -> Result<(), Refusal> {
+    let Some(group) = &shared.group else { return Ok(()) };
+    let commands = rows.iter().zip(commands).map(|(row, words)| (*row, words.as_slice()));
+    gate::objection_to_all(group, commands)
+        .map_or(Ok(()), |error| Err(Refusal::of_error(error.to_string().as_bytes())))
 }
 
 /// Runs the commands and returns the answer and the watermark that it must wait for.

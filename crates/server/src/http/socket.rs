@@ -10,12 +10,13 @@
 //! either (back-pressure).
 
 use crate::http::stream::ALIVE_PAUSE;
-use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
+use crate::http::watch::{self, Body, Notice, Pending, Watch};
 use crate::http::web_socket;
 use crate::http::word::Word;
 use crate::shared::Shared;
 use crate::subscription::cursor::{self, Cursor, reads};
 use crate::subscription::http_registry::HttpListener;
+use crate::subscription::http_registry::NeverReached;
 use crate::subscription::resume_error::ResumeError;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
@@ -73,6 +74,7 @@ struct Closed;
 
 /// Upgrades to the WebSocket protocol. Reads use database `db` unless a message names another.
 pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> Response {
+    let ended_terms = shared.ended_terms();
     upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
             let connection = Connection {
@@ -82,6 +84,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
                 db,
                 watches: BTreeMap::new(),
                 last: Lsn::ZERO,
+                ended_terms,
             };
             // The connection has ended; no error needs to be reported.
             let _ = connection.run().await;
@@ -98,6 +101,9 @@ struct Connection {
     watches: BTreeMap<Lsn, Watch>,
     /// Query that was served last.
     last: Lsn,
+    /// Terms of this member of a group that had ended when the connection began: it ends with the
+    /// next one.
+    ended_terms: u64,
 }
 
 impl Connection {
@@ -134,13 +140,16 @@ impl Connection {
 
     /// Sends a notice of a query once the state that it shows is durable.
     async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
-        if let Some(until) = pending.after
-            && !self.shared.http_registry.wait_for_log(self.shared.engine.log(), until).await
-        {
-            if let Some(watch) = self.watches.get_mut(&query) {
-                watch.end(LOG_FAILED);
+        let waiting = self.shared.wait_for_log(pending.after, self.ended_terms);
+        match waiting.await {
+            Ok(()) => {}
+            Err(NeverReached::TermEnded) => return Err(Closed),
+            Err(why @ NeverReached::LogFailed) => {
+                if let Some(watch) = self.watches.get_mut(&query) {
+                    watch.end(why.error());
+                }
+                return Ok(());
             }
-            return Ok(());
         }
         self.send_notice(&pending.notice).await
     }

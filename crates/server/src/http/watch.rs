@@ -3,6 +3,7 @@
 //! Only answers to requests are queued here. Emissions stay with their query until the subscriber's
 //! turn, so a slow subscriber costs no memory; it is notified if it fell too far behind.
 
+use crate::command::gate;
 use crate::command::watch_command::split;
 use crate::net::outbox::Until;
 use crate::shared::Shared;
@@ -21,9 +22,6 @@ use tidemark_engine::watch::{Filter, Gone, Read, Subscribed};
 use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
-
-/// Error for a subscriber when nothing more can become durable.
-pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed: what is not on disk is not sent";
 
 /// Notice for a subscriber.
 #[derive(Debug, Clone, Serialize)]
@@ -289,6 +287,9 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
 /// Registers HTTP as listener of a read and returns its answer. The caller must not await before it
 /// has made a [`Watch`] of it.
 pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, CommandError> {
+    if let Some(error) = shared.group.as_ref().and_then(gate::objection_to_watching) {
+        return Err(error);
+    }
     let now_us = shared.clock.now_us();
     let subscribed = shared.engine.subscribe(read, shared.http_registry.listener(), now_us)?;
     shared.watching_began(now_us);
@@ -301,6 +302,7 @@ mod tests {
     use crate::config::Config;
     use crate::durability::snapshots::Snapshots;
     use crate::net::outbox::Reached;
+    use crate::subscription::http_registry::NeverReached;
     use std::time::Duration;
     use tidemark_engine::watch::RetentionLimits;
     use tidemark_engine::{Call, Engine, Reply, command};
@@ -368,7 +370,8 @@ mod tests {
             let Pending { notice, after } = pending.expect("there is a notice to send");
             if let Some(until) = after {
                 assert!(matches!(until, Until::Written(_)), "{until:?}");
-                assert!(runtime.block_on(shared.http_registry.wait_for_log(shared.engine.log(), until)));
+                let waiting = shared.wait_for_log(after, 0);
+                assert_eq!(runtime.block_on(waiting), Ok(()));
                 assert!(Reached::by(shared.engine.log()).has(until));
             }
             notice.kind
@@ -398,21 +401,17 @@ mod tests {
         let wait = |lsn| {
             let patience = Duration::from_secs(20);
             runtime.block_on(async {
-                tokio::time::timeout(
-                    patience,
-                    shared.http_registry.wait_for_log(shared.engine.log(), Until::Committed(lsn)),
-                )
-                .await
+                tokio::time::timeout(patience, shared.wait_for_log(Some(Until::Committed(lsn)), 0)).await
             })
         };
         set(&shared, "1");
-        assert_eq!(wait(Lsn(1)), Ok(true));
+        assert_eq!(wait(Lsn(1)), Ok(Ok(())));
         assert!(shared.engine.log().durable() >= Lsn(1));
         let fault = Fault::Error(std::io::ErrorKind::Other);
         storage.set_plan(Some(Plan { fault, at: 1, site: Some(Site::SyncData), forever: true, seed: 0 }));
         set(&shared, "2");
-        assert_eq!(wait(Lsn(2)), Ok(false));
-        assert_eq!(wait(Lsn(1)), Ok(true));
+        assert_eq!(wait(Lsn(2)), Ok(Err(NeverReached::LogFailed)));
+        assert_eq!(wait(Lsn(1)), Ok(Ok(())));
     }
 
     #[test]

@@ -8,11 +8,12 @@
 use crate::http::listener::Visit;
 use crate::http::refusal::Refusal;
 use crate::http::stream::{as_events, share_with_origin};
-use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
+use crate::http::watch::{self, Body, Notice, Pending, Watch};
 use crate::http::{access, socket};
 use crate::shared::Shared;
 use crate::subscription::cursor::{self, Cursor};
 use crate::subscription::http_registry::HttpListener;
+use crate::subscription::http_registry::NeverReached;
 use crate::subscription::resume_error::ResumeError;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, State};
@@ -122,11 +123,15 @@ struct Events {
     shared: Arc<Shared>,
     http_listener: Arc<HttpListener>,
     watch: Watch,
+    /// Terms of this member of a group that had ended when the stream began: it ends with the next
+    /// one.
+    ended_terms: u64,
 }
 
 impl Events {
     /// Starts with the answer of the read, or with the missed emissions of a resumed subscription.
     async fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
+        let ended_terms = shared.ended_terms();
         let http_listener = Arc::new(HttpListener::default());
         let resumed = match last {
             None => None,
@@ -136,7 +141,7 @@ impl Events {
             None => None,
             Some((_, Ok(cursor))) => {
                 let watch = Watch::new(shared, &http_listener, cursor);
-                return Ok(Events { shared: Arc::clone(shared), http_listener, watch });
+                return Ok(Events { shared: Arc::clone(shared), http_listener, watch, ended_terms });
             }
             Some((last, Err(why))) => {
                 let name = last.split(|byte| *byte == b':').next().unwrap_or_default();
@@ -151,7 +156,7 @@ impl Events {
         let snapshot = watch.show(&subscribed);
         stale.into_iter().for_each(|stale| watch.say(stale));
         watch.say(snapshot);
-        Ok(Events { shared: Arc::clone(shared), http_listener, watch })
+        Ok(Events { shared: Arc::clone(shared), http_listener, watch, ended_terms })
     }
 
     async fn next(&mut self) -> Option<Event> {
@@ -163,13 +168,12 @@ impl Events {
                 self.http_listener.next(Lsn::ZERO).await;
                 continue;
             };
-            if let Some(until) = after
-                && !self.shared.http_registry.wait_for_log(self.shared.engine.log(), until).await
-            {
-                self.watch.end(LOG_FAILED);
-                continue;
+            match self.shared.wait_for_log(after, self.ended_terms).await {
+                Ok(()) => return Some(event(&notice)),
+                // The client reconnects, and finds the leader.
+                Err(NeverReached::TermEnded) => return None,
+                Err(why @ NeverReached::LogFailed) => self.watch.end(why.error()),
             }
-            return Some(event(&notice));
         }
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Session {
     /// Invalidations to write to this connection, its own or redirected.
     pub(crate) untaken: Untaken,
     pub(crate) replies: Replies,
+    /// Whether the client reads followers: `READONLY`.
+    pub(crate) reads_followers: bool,
     /// Confirmations of subscriptions in the reply to `EXEC`, kept in case the reply is suppressed:
     /// they are messages.
     pub(crate) confirmations: Vec<u8>,
@@ -98,6 +100,7 @@ impl Session {
             tracking: None,
             untaken: Untaken::default(),
             replies: Replies::On,
+            reads_followers: false,
             confirmations: Vec::new(),
             wait: None,
             settings_changed: false,

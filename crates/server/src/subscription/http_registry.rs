@@ -4,6 +4,7 @@
 //! advanced.
 
 use crate::durability::log_state::has_failed;
+use crate::group::Group;
 use crate::net::outbox::{Reached, Until};
 use crate::net::pause::Pause;
 use crate::subscription::json_cache::JsonCache;
@@ -118,23 +119,38 @@ impl HttpRegistry {
         }
     }
 
-    /// Waits until the log has reached `until`; `false` if it has failed first.
-    pub(crate) async fn wait_for_log(&self, log: &Log, until: Until) -> bool {
+    /// Waits until the log has reached `until`.
+    ///
+    /// # Errors
+    /// The log has failed first; or more terms of this member of a group have ended than
+    /// `ended_terms`, those when what waits was executed: it may have been taken back.
+    pub(crate) async fn wait_for_log(
+        &self,
+        log: &Log,
+        group: Option<&Group>,
+        until: Option<Until>,
+        ended_terms: u64,
+    ) -> Result<(), NeverReached> {
         loop {
             let moved = self.log_moved.notified();
             tokio::pin!(moved);
             // Enabled before the check: no movement is missed.
             moved.as_mut().enable();
-            if let Until::Written(lsn) = until {
+            if let Some(Until::Written(lsn)) = until {
                 log.request_write(lsn);
             }
-            if Reached::by(log).has(until) {
-                return true;
+            let is_reached = until.is_none_or(|until| Reached::by(log).has(until));
+            // Behind the look at the log, whose progress may be that of another leader.
+            if group.map_or(0, Group::ended_terms) != ended_terms {
+                return Err(NeverReached::TermEnded);
+            }
+            if is_reached {
+                return Ok(());
             }
             if has_failed(log) {
-                return false;
+                return Err(NeverReached::LogFailed);
             }
-            if let Until::Committed(lsn) = until {
+            if let Some(Until::Committed(lsn)) = until {
                 log.request_sync(lsn);
             }
             moved.await;
@@ -180,6 +196,30 @@ impl HttpRegistry {
                 () = changed => {}
                 () = tokio::time::sleep(rest) => {}
             }
+        }
+    }
+}
+
+/// Why the log will not reach what an answer waits for. Whether the changes stay is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NeverReached {
+    /// A write or sync of the log has failed.
+    LogFailed,
+    /// This member of a group leads no longer.
+    TermEnded,
+}
+
+impl NeverReached {
+    /// The error for a subscription that ends.
+    pub(crate) fn error(self) -> String {
+        format!("MISCONF {}: the rest is not sent", self.reason())
+    }
+
+    /// The reason, for a client.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            NeverReached::LogFailed => "the log has failed",
+            NeverReached::TermEnded => "another member of the group may lead now",
         }
     }
 }

@@ -23,6 +23,7 @@ const GROUPS: [(Group, &str); 17] = [
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),
+    (Group::Cluster, "Groups, as a Redis Cluster"),
     (Group::Scripting, "Scripts and functions"),
     (Group::Server, "Server"),
 ];

@@ -2,6 +2,7 @@
 //! they concern connections or the process.
 
 mod client;
+mod cluster;
 mod connection;
 mod pubsub;
 mod server;
@@ -28,6 +29,7 @@ macro_rules! connection_commands {
 }
 
 connection_commands! {
+    Asking,
     Auth,
     Bgsave,
     Changes,
@@ -48,6 +50,14 @@ connection_commands! {
     ClientTrackingInfo,
     ClientUnblock,
     ClientUnpause,
+    ClusterInfo,
+    ClusterKeySlot,
+    ClusterLinks,
+    ClusterMyId,
+    ClusterMyShardId,
+    ClusterNodes,
+    ClusterShards,
+    ClusterSlots,
     Command,
     CommandCount,
     CommandDocs,
@@ -89,6 +99,8 @@ connection_commands! {
     PubsubShardNumSub,
     Punsubscribe,
     Quit,
+    ReadOnly,
+    ReadWrite,
     Reset,
     Role,
     Save,
@@ -145,6 +157,7 @@ static TABLE: LazyLock<CommandTable> = LazyLock::new(|| {
         transactions::COMMANDS,
         subscriptions::COMMANDS,
         server::COMMANDS,
+        cluster::COMMANDS,
     ];
     let rows = command::all().chain(own.into_iter().flatten()).chain(watched_reads::COMMANDS.iter());
     CommandTable::new(rows)

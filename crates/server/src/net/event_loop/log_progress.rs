@@ -38,6 +38,15 @@ impl WorkerState {
             })
     }
 
+    /// Closes all connections if this member of a group leads no longer, and sends nothing more: what
+    /// was executed here may be taken back. Costs a comparison, and a load in a group.
+    pub(super) fn heed_end_of_term(&mut self, environment: &Environment, cx: &Context<'_>) {
+        let ended_terms = environment.shared.ended_terms();
+        if std::mem::replace(&mut self.ended_terms, ended_terms) != ended_terms {
+            (0..self.peers.len()).for_each(|slot| self.close(slot, cx));
+        }
+    }
+
     /// Log work that this turn's replies need.
     pub(super) fn disk_task(&mut self, environment: &Environment) -> Option<DiskTask> {
         if self.holding.is_empty() {
@@ -69,5 +78,129 @@ impl WorkerState {
             }
             self.after_running(slot, cx);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use crate::durability::snapshots::Snapshots;
+    use crate::group::Group;
+    use crate::group::planted::{ME, Planted};
+    use crate::net::event_loop::{EventLoop, WAKER};
+    use crate::net::inbox::{Inbox, Message};
+    use crate::net::listener;
+    use crate::shared::Shared;
+    use mio::{Poll, Waker};
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tidemark_engine::Engine;
+    use tidemark_log::{Clock, EntryId, Log, Lsn, Member, MemoryStorage, Options};
+
+    /// A worker of a member that leads, driven by the test.
+    struct Worker {
+        turns: EventLoop,
+        shared: Arc<Shared>,
+        member: Member,
+        clients: Vec<UnixStream>,
+        directory: tempfile::TempDir,
+    }
+
+    impl Worker {
+        /// Begins with two connected clients.
+        fn new() -> Worker {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("socket");
+            let config = Config { port: 0, unixsocket: Some(path.clone()), ..Config::default() };
+            let (log, member, _) =
+                Log::open_member(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
+            member.lead();
+            let poll = Poll::new().expect("an event loop");
+            let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
+            let mut listening = listener::listen(&config, 1).expect("a socket");
+            let snapshots = Snapshots::new(Lsn::ZERO, &Clock::System).0;
+            let (engine, inboxes) = (Engine::new(Arc::new(log), 4, 1), vec![Arc::new(Inbox::new(waker))]);
+            let group = Group::new(ME, Planted::leading());
+            let shared = Arc::new(Shared::in_group(engine, snapshots, config, inboxes, Some(group)));
+            let listeners = listening.by_worker.pop().expect("those of one worker");
+            let turns = EventLoop::new(Arc::clone(&shared), 0, poll, listeners).expect("a worker");
+            let clients = (0..2).map(|_| UnixStream::connect(&path).expect("is accepted")).collect();
+            Worker { turns, shared, member, clients, directory }
+        }
+
+        /// Has the first client send a change, and runs the worker until it has executed it.
+        fn change(&mut self) {
+            self.clients[0].write_all(b"SET k 1\r\n").expect("is read");
+            while self.shared.engine.log().appended() == Lsn::ZERO {
+                self.turn();
+            }
+            self.turn();
+        }
+
+        fn turn(&mut self) {
+            // A worker with a message does not sleep.
+            self.shared.inboxes[0].send(Message::PauseChanged);
+            if let Some(task) = self.turns.begin_turn().expect("a turn") {
+                task.run(self.shared.engine.log());
+            }
+            self.turns.end_turn();
+        }
+
+        /// Commits what was executed, which may be the work of another leader.
+        fn commit(&self) {
+            let records = self.member.take(Duration::ZERO).expect("a change");
+            self.member.write_taken(EntryId { index: 1, term: 1 }, &records).expect("memory does not fail");
+            self.member.commit(records.last_lsn());
+        }
+
+        /// What a client has received; `None` once its connection is closed.
+        fn received(&self, client: usize) -> Option<String> {
+            let mut buffer = [0; 100];
+            self.clients[client].set_nonblocking(true).expect("a socket");
+            match (&self.clients[client]).read(&mut buffer) {
+                Ok(0) => None,
+                Ok(count) => Some(String::from_utf8_lossy(&buffer[..count]).into_owned()),
+                Err(error) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                    Some(String::new())
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_committed_in_its_term_is_answered() {
+        let mut worker = Worker::new();
+        worker.change();
+        assert_eq!(worker.received(0).as_deref(), Some(""));
+        worker.commit();
+        worker.turn();
+        assert_eq!(worker.received(0).as_deref(), Some("+OK\r\n"));
+        assert_eq!(worker.received(1).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn the_end_of_a_term_closes_all_connections_and_answers_nothing_that_waits() {
+        let mut worker = Worker::new();
+        worker.change();
+        worker.shared.end_term();
+        // The watermark passes the change: what stands there may be another leader's.
+        worker.commit();
+        worker.turn();
+        assert_eq!((worker.received(0), worker.received(1)), (None, None));
+        // Clients that connect later are served.
+        worker
+            .clients
+            .push(UnixStream::connect(worker.directory.path().join("socket")).expect("is accepted"));
+        worker.clients[2].write_all(b"PING\r\n").expect("is read");
+        let answer = loop {
+            match worker.received(2) {
+                Some(nothing) if nothing.is_empty() => worker.turn(),
+                answer => break answer,
+            }
+        };
+        assert_eq!(answer.as_deref(), Some("+PONG\r\n"));
     }
 }

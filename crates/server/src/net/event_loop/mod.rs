@@ -80,6 +80,8 @@ struct WorkerState {
     is_relief_vain: bool,
     /// When a graceful stop stops waiting for clients.
     stop_at: Option<Instant>,
+    /// Terms of this member of a group whose end the worker has heeded.
+    ended_terms: u64,
 }
 
 impl EventLoop {
@@ -114,6 +116,7 @@ impl EventLoop {
             buffer: vec![0; READ_BYTES],
             is_relief_vain: false,
             stop_at: None,
+            ended_terms: shared.ended_terms(),
         };
         let registry = SubscriptionRegistry::default();
         let environment = Environment { shared, index, config, config_version, registry };
@@ -216,6 +219,8 @@ impl WorkerState {
     fn end_turn(&mut self, environment: &Environment) {
         let cx = environment.context();
         self.look_after_log(environment, &cx);
+        // Behind the last look at the log, whose progress may be that of another leader.
+        self.heed_end_of_term(environment, &cx);
         self.send(environment, &cx);
         self.free_memory(&cx);
         self.free.append(&mut self.closed);

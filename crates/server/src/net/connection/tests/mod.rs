@@ -1,6 +1,7 @@
 //! Tests of a connection without a socket: its replies, and when it stops reading.
 
 mod commits;
+mod group;
 
 use super::*;
 use crate::durability::log_state::CommitLost;
@@ -64,11 +65,16 @@ impl Bench {
     }
 
     fn with_log(log: Log, clock: ManualClock, config: Config) -> Bench {
+        Bench::with_group(log, clock, config, None)
+    }
+
+    fn with_group(log: Log, clock: ManualClock, config: Config, group: Option<crate::group::Group>) -> Bench {
         let poll = Poll::new().expect("an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
         let engine = Engine::new(Arc::new(log), 4, 1);
         let snapshots = crate::durability::snapshots::Snapshots::new(Lsn::default(), engine.log().clock()).0;
-        let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
+        let inboxes = vec![Arc::new(Inbox::new(waker))];
+        let shared = Shared::in_group(engine, snapshots, config.clone(), inboxes, group);
         let registry = SubscriptionRegistry::default();
         let turn = Duration::from_hours(1);
         Bench { shared, config, counters: Counters::default(), registry, turn, clock, _poll: poll }

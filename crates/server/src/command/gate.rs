@@ -1,0 +1,149 @@
+//! Whether a command may run on this member, and where its client should send it otherwise.
+//!
+//! Whatever changes data or shows it runs where the leader is. Of commands that only read, a
+//! follower runs those without keys, as in Redis Cluster, and those of clients that have sent
+//! `READONLY`.
+
+use crate::command::durable_command;
+use crate::command::rows::{ConnectionCommand, connection_command_of};
+use crate::group::{Group, Refusal};
+use crate::session::{Session, Transaction};
+use tidemark_engine::command::flags;
+use tidemark_engine::keyspace::slot;
+use tidemark_engine::{Command, CommandError, Run};
+
+/// What a command needs of the member that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Nothing: it concerns the connection or the process.
+    Nothing,
+    /// The data, to read it. The slot is that of its first key.
+    Data(Option<usize>),
+    /// The lead, to change data or to reach all subscribers.
+    Lead(Option<usize>),
+}
+
+impl Need {
+    /// What two commands together need.
+    fn and(self, other: Need) -> Need {
+        match (self, other) {
+            (Need::Nothing, other) | (other, Need::Nothing) => other,
+            (Need::Lead(slot), other) | (other, Need::Lead(slot)) => Need::Lead(slot.or(other.slot())),
+            (Need::Data(slot), Need::Data(other)) => Need::Data(slot.or(other)),
+        }
+    }
+
+    fn slot(self) -> Option<usize> {
+        match self {
+            Need::Nothing => None,
+            Need::Data(slot) | Need::Lead(slot) => slot,
+        }
+    }
+}
+
+/// Returns the error for a command that may not run here now.
+#[cold]
+pub(crate) fn objection(
+    group: &Group,
+    session: &Session,
+    command: &Command,
+    args: &[&[u8]],
+) -> Option<CommandError> {
+    let queued = session.transaction.as_ref();
+    objection_to(group, need(command, args, queued), session.reads_followers, command.is(flags::WRITE))
+}
+
+/// Like [`objection`], for commands of a client without a session.
+pub(crate) fn objection_to_all<'a>(
+    group: &Group,
+    mut commands: impl Iterator<Item = (&'a Command, &'a [&'a [u8]])>,
+) -> Option<CommandError> {
+    let needs = commands.by_ref().map(|(command, args)| need(command, args, None));
+    objection_to(group, needs.fold(Need::Nothing, Need::and), false, false)
+}
+
+/// Returns the error for a subscription over HTTP, which only the leader serves.
+pub(crate) fn objection_to_watching(group: &Group) -> Option<CommandError> {
+    objection_to(group, Need::Lead(None), false, false)
+}
+
+fn objection_to(
+    group: &Group,
+    need: Need,
+    reads_followers: bool,
+    is_redis_write: bool,
+) -> Option<CommandError> {
+    if need == Need::Nothing {
+        return None;
+    }
+    let refusal = group.consensus().admit().err()?;
+    let is_read_here = match need {
+        Need::Data(slot) => slot.is_none() || reads_followers,
+        Need::Nothing | Need::Lead(_) => false,
+    };
+    if is_read_here && !group.leads() {
+        // As Redis says it with `replica-serve-stale-data no`.
+        return (!group.consensus().is_fresh()).then(|| {
+            CommandError::text(
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            )
+        });
+    }
+    Some(match refusal {
+        Refusal::Moved(leader) => match group.address_of(leader) {
+            // Clients send what has no key to each node that takes changes: they look for it anew.
+            Some(_) if need.slot().is_none() && is_redis_write => {
+                CommandError::text("READONLY You can't write against a read only replica.")
+            }
+            Some(address) => {
+                CommandError::Text(format!("MOVED {} {address}", need.slot().unwrap_or(0)).into())
+            }
+            None => CommandError::text(NO_LEADER),
+        },
+        Refusal::NoLeader => CommandError::text(NO_LEADER),
+        Refusal::Transferring => CommandError::text("TRYAGAIN the leader gives the lead to another member"),
+        Refusal::Behind { bytes } => {
+            CommandError::Text(format!("TRYAGAIN {bytes} bytes wait until most members have them").into())
+        }
+    })
+}
+
+/// Error while no member leads, or no quorum answers the leader.
+const NO_LEADER: &str = "CLUSTERDOWN The cluster is down: no leader that most members answer";
+
+/// What a command needs; `queued` is the transaction that `EXEC` runs.
+fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need {
+    use ConnectionCommand as C;
+    let first_slot = || command.keys.keys(args).next().map(slot);
+    let Some(which) = connection_command_of(command) else {
+        return match command.run {
+            Run::Container => Need::Nothing,
+            _ if command.is(flags::WRITE) => Need::Lead(first_slot()),
+            _ => Need::Data(first_slot()),
+        };
+    };
+    match which {
+        C::Durable => match durable_command::unwrap(args) {
+            Ok((command, args)) => need(command, args, None),
+            // It is refused for another reason.
+            Err(_) => Need::Nothing,
+        },
+        C::Exec => {
+            let commands = queued.into_iter().flat_map(Transaction::commands);
+            let needs = commands.map(|(command, args)| {
+                need(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>(), None)
+            });
+            needs.fold(Need::Nothing, Need::and)
+        }
+        // Watched reads, names and positions are records of the log, and messages reach the
+        // subscribers of this member only.
+        C::WatchRead | C::Watch => Need::Lead(first_slot()),
+        C::EmitAck | C::Publish | C::Spublish | C::Subscribe | C::Psubscribe | C::Ssubscribe => {
+            Need::Lead(args.get(1).map(|name| slot(name)))
+        }
+        C::EmitReconnect | C::Changes | C::Watches | C::CounterTop => Need::Lead(None),
+        C::Unwatch if args.len() > 1 => Need::Lead(None),
+        C::DebugObject => Need::Data(args.get(2).map(|key| slot(key))),
+        _ => Need::Nothing,
+    }
+}

@@ -1,0 +1,87 @@
+//! Rows of commands about the group as a Redis Cluster.
+
+use super::{ConnectionCommand as C, row};
+use tidemark_engine::command::flags::{FAST, LOADING, RESERVED, STALE, WITHOUT_DATA};
+use tidemark_engine::command::{COUNT_KEYS_IN_SLOT, Group, KEYS_IN_SLOT, KeySpec};
+use tidemark_engine::{Command, Run};
+
+/// Rows of commands about the group as a Redis Cluster.
+pub(super) const COMMANDS: &[Command] =
+    &[
+        Command::new(Group::Cluster, 1040, "cluster", -2, 0, KeySpec::None, Run::Container)
+            .doc("3.0.0", "Depends on the subcommand", "", "Commands about the group, as a Redis Cluster.")
+            .with(SUBCOMMANDS),
+        row(Group::Connection, 1041, "readonly", 1, LOADING | STALE | FAST | WITHOUT_DATA, C::ReadOnly).doc(
+            "3.0.0",
+            "O(1)",
+            "",
+            "Lets this connection read a follower.",
+        ),
+        row(Group::Connection, 1042, "readwrite", 1, LOADING | STALE | FAST | WITHOUT_DATA, C::ReadWrite)
+            .doc("3.0.0", "O(1)", "", "Ends what READONLY began."),
+        row(Group::Connection, 1043, "asking", 1, FAST, C::Asking).doc(
+            "3.0.0",
+            "O(1)",
+            "",
+            "Is accepted in a group, where no slot moves.",
+        ),
+    ];
+
+/// Creates the row of a subcommand that describes the group.
+const fn view(id: u16, name: &'static str, run: C) -> Command {
+    row(Group::Cluster, id, name, 2, STALE | RESERVED | WITHOUT_DATA, run)
+}
+
+const SUBCOMMANDS: &[Command] = &[
+    view(1044, "info", C::ClusterInfo).tips(&["nondeterministic_output"]).doc(
+        "3.0.0",
+        "O(1)",
+        "",
+        "Describes the state of the group.",
+    ),
+    COUNT_KEYS_IN_SLOT,
+    KEYS_IN_SLOT,
+    row(Group::Cluster, 1045, "keyslot", 3, STALE | WITHOUT_DATA, C::ClusterKeySlot).doc(
+        "3.0.0",
+        "O(N) with N the bytes of the key",
+        "key",
+        "Returns the slot of a key.",
+    ),
+    view(1046, "links", C::ClusterLinks).tips(&["nondeterministic_output"]).doc(
+        "7.0.0",
+        "O(1)",
+        "",
+        "Returns no links: members have no cluster bus.",
+    ),
+    view(1047, "myid", C::ClusterMyId).doc("3.0.0", "O(1)", "", "Returns the name of this member."),
+    view(1048, "myshardid", C::ClusterMyShardId).tips(&["nondeterministic_output"]).doc(
+        "7.2.0",
+        "O(1)",
+        "",
+        "Returns the name of the shard, which all members share.",
+    ),
+    view(1049, "nodes", C::ClusterNodes).tips(&["nondeterministic_output"]).doc(
+        "3.0.0",
+        "O(N) with N the members",
+        "",
+        "Lists the members as lines.",
+    ),
+    view(1050, "shards", C::ClusterShards).tips(&["nondeterministic_output"]).doc(
+        "7.0.0",
+        "O(N) with N the members",
+        "",
+        "Lists the members, and the slots of the group.",
+    ),
+    view(1051, "slots", C::ClusterSlots).tips(&["nondeterministic_output"]).doc(
+        "3.0.0",
+        "O(N) with N the members",
+        "",
+        "Returns which members serve which slots.",
+    ),
+    row(Group::Cluster, 1052, "help", 2, LOADING | STALE | RESERVED | WITHOUT_DATA, C::Help).doc(
+        "5.0.0",
+        "O(1)",
+        "",
+        "Lists the subcommands.",
+    ),
+];

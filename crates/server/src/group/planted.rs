@@ -1,0 +1,69 @@
+//! Consensus that says what a test wants.
+
+use super::{Consensus, Member, NodeId, Refusal, Role, Term};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The member whose server is tested.
+pub(crate) const ME: NodeId = NodeId(1);
+/// Another member.
+pub(crate) const OTHER: NodeId = NodeId(0xab);
+
+/// Consensus that says what a test wants.
+pub(crate) struct Planted {
+    role: Mutex<Role>,
+    refusal: Mutex<Option<Refusal>>,
+    is_fresh: AtomicBool,
+}
+
+impl Planted {
+    pub(crate) fn leading() -> Arc<Planted> {
+        Arc::new(Planted {
+            role: Mutex::new(Role::Leading { term: Term(7) }),
+            refusal: Mutex::default(),
+            is_fresh: true.into(),
+        })
+    }
+
+    pub(crate) fn lead(&self) {
+        *self.role.lock().expect("unpoisoned") = Role::Leading { term: Term(7) };
+        *self.refusal.lock().expect("unpoisoned") = None;
+    }
+
+    pub(crate) fn follow(&self, leader: Option<NodeId>) {
+        *self.role.lock().expect("unpoisoned") = Role::Following { leader };
+        self.refuse(leader.map_or(Refusal::NoLeader, Refusal::Moved));
+    }
+
+    pub(crate) fn set_fresh(&self, is_fresh: bool) {
+        self.is_fresh.store(is_fresh, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        *self.refusal.lock().expect("unpoisoned") = Some(refusal);
+    }
+}
+
+impl Consensus for Planted {
+    fn role(&self) -> Role {
+        *self.role.lock().expect("unpoisoned")
+    }
+
+    fn admit(&self) -> Result<Term, Refusal> {
+        self.refusal.lock().expect("unpoisoned").map_or(Ok(Term(7)), Err)
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.is_fresh.load(Ordering::Relaxed)
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let member =
+            |id, address: &str, is_reachable| Member { id, client_address: address.into(), is_reachable };
+        vec![
+            member(ME, "10.0.0.1:6379", true),
+            member(OTHER, "[fd00::2]:7000", true),
+            member(NodeId(3), "c.example:6379", false),
+        ]
+    }
+}
