@@ -7,7 +7,7 @@ use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 17] = [
+const GROUPS: [(Group, &str); 18] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),

@@ -54,7 +54,7 @@ impl Bench {
     fn apart_from(&self, key: &str) -> String {
         let keyspace = self.shared.engine.keyspace();
         let shard = keyspace.shard_of(key.as_bytes());
-        let mut names = (0..).map(|number| format!("other{number}"));
+        let mut names = (0..1000).map(|number| format!("other{number}"));
         names.find(|name| keyspace.shard_of(name.as_bytes()) != shard).expect("there are four shards")
     }
 }
@@ -233,7 +233,7 @@ fn behind_a_failed_log_always_answers_a_timeout_with_an_error() {
         for (key, expected) in [(other, "*-1\r\n".to_owned()), ("k", format!("-{COMMIT_LOST}\r\n"))] {
             let is_beside =
                 |name: &String| keyspace.shard_of(name.as_bytes()) == keyspace.shard_of(key.as_bytes());
-            let list = (0..).map(|number| format!("list{number}")).find(is_beside).expect("a name");
+            let list = (0..1000).map(|number| format!("list{number}")).find(is_beside).expect("a name");
             let mut popper = bench.connect();
             popper.receive(format!("BLPOP {list} 1\r\n").as_bytes(), &bench.context());
             poppers.push((popper, expected));
