@@ -6,8 +6,7 @@
 //!                      net::event_loop, http: has the term ended? ────┘◄── server::Terms
 //! ```
 //!
-//! What is told waits for the log's committed watermark in every mode:
-//! [`Settings::waits_for_commit`](crate::settings::Settings::waits_for_commit).
+//! What is told waits for the log's committed watermark in every mode: `Settings::waits_for_commit`.
 
 mod consensus;
 #[cfg(test)]
