@@ -29,6 +29,12 @@ impl Writer {
         self
     }
 
+    /// Appends bytes whose number is known.
+    pub(crate) fn array<const N: usize>(&mut self, bytes: &[u8; N]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
     /// Appends a string of at most 65,535 bytes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         let length = u16::try_from(text.len()).expect("the caller has checked the length");
@@ -50,7 +56,7 @@ impl Writer {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*taken)

@@ -131,6 +131,7 @@ mod tests {
             id: NodeId(1),
             peer_address: "a:1".to_owned(),
             client_address: "a:2".to_owned(),
+            directory: None,
             is_voter: true,
         };
         let members = Members::new(vec![member]).expect("is valid");

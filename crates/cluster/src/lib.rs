@@ -5,14 +5,18 @@
 //! |---|---|
 //! | how a record becomes an entry of the group | `pump` → `raft::storage` → `driver` |
 //! | when commands may run here | `role`, `reign`, `lease`, `acks` |
-//! | what members send each other | [`wire::message`], [`net`] |
+//! | what members send each other | [`wire`] |
+//! | how members are connected, and who is refused | [`net`] |
+//! | how a snapshot gets to another member | [`snapshot_files`] |
+//! | what a member has voted, and whether it may have lost what it acknowledged | [`vote_file`], [`suspicion`] |
 //! | what the library is told and asked | `raft` |
 //! | a member on threads of its own | `group` |
 //! | failures without end, in virtual time | `simulation` |
 //!
-//! Each module uses only modules before it: [`ids`], `term` ─► `codec` ─► `member`, `settings` ─►
-//! `entry` ─► [`wire::message`] ─► [`net`], `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start`
-//! ─► `consensus` ─► `raft` ─► `group`. No type of openraft leaves `raft`.
+//! Each module uses only modules before it: [`ids`], `term`, `codec`, `slot_file` ─► [`vote_file`],
+//! [`suspicion`], `member`, `settings` ─► `entry` ─► [`wire`] ─► [`net`] ─► [`snapshot_files`], `driver`
+//! ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start` ─► `consensus` ─► `raft` ─► `group`. No type of
+//! openraft leaves `raft`.
 
 mod acks;
 mod codec;
@@ -33,15 +37,19 @@ mod role;
 mod settings;
 #[cfg(test)]
 mod simulation;
+mod slot_file;
+pub mod snapshot_files;
 mod start;
+pub mod suspicion;
 mod term;
+pub mod vote_file;
 pub mod wire;
 
 pub use consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 pub use driver::VoteStore;
 pub use entry::{Entry, InvalidGroupEntry, kind};
 pub use group::{Group, GroupParts, GroupService};
-pub use ids::{GroupId, NodeId};
+pub use ids::{GroupId, NodeId, ParseIdError, RandomId};
 pub use member::{ADDRESS_BYTES_MAX, InvalidMembers, MEMBERS_MAX, Member, Members};
 pub use role::{NoListener, Role, TermListener};
 pub use settings::{InvalidSettings, Settings};

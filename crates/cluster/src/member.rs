@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::codec::{Reader, Writer};
-use crate::ids::NodeId;
+use crate::ids::{NodeId, RandomId};
 
 /// Limit on the members of a group, learners included.
 pub const MEMBERS_MAX: usize = 64;
@@ -21,15 +21,19 @@ pub struct Member {
     pub peer_address: String,
     /// Where clients reach it, as `host:port`.
     pub client_address: String,
+    /// Its data directory. Another directory is not this member: it may lack what the member has
+    /// acknowledged. `None` admits any.
+    pub directory: Option<RandomId>,
     /// Whether it votes; a learner only receives the log.
     pub is_voter: bool,
 }
 
-/// Addresses of a member.
+/// Where a member is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Addresses {
+pub(crate) struct Place {
     pub(crate) peer: String,
     pub(crate) client: String,
+    pub(crate) directory: Option<RandomId>,
 }
 
 /// The members from one entry on. During a change there are two sets of voters, and an entry is
@@ -37,7 +41,7 @@ pub(crate) struct Addresses {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     pub(crate) voters: Vec<BTreeSet<u64>>,
-    pub(crate) nodes: BTreeMap<u64, Addresses>,
+    pub(crate) nodes: BTreeMap<u64, Place>,
 }
 
 /// Why a list of members is refused.
@@ -90,8 +94,12 @@ impl Members {
             if member.is_voter {
                 voters.insert(member.id.0);
             }
-            let addresses = Addresses { peer: member.peer_address, client: member.client_address };
-            if nodes.insert(member.id.0, addresses).is_some() {
+            let place = Place {
+                peer: member.peer_address,
+                client: member.client_address,
+                directory: member.directory,
+            };
+            if nodes.insert(member.id.0, place).is_some() {
                 return Err(InvalidMembers::Twice(member.id));
             }
         }
@@ -104,10 +112,11 @@ impl Members {
     /// Returns the members by name. Who votes in either set of voters is a voter.
     pub fn list(&self) -> Vec<Member> {
         let is_voter = |id: &u64| self.voters.iter().any(|set| set.contains(id));
-        let member = |(id, addresses): (&u64, &Addresses)| Member {
+        let member = |(id, place): (&u64, &Place)| Member {
             id: NodeId(*id),
-            peer_address: addresses.peer.clone(),
-            client_address: addresses.client.clone(),
+            peer_address: place.peer.clone(),
+            client_address: place.client.clone(),
+            directory: place.directory,
             is_voter: is_voter(id),
         };
         self.nodes.iter().map(member).collect()
@@ -123,8 +132,12 @@ impl Members {
             }
         }
         into.u8(self.nodes.len() as u8);
-        for (id, addresses) in &self.nodes {
-            into.u64(*id).string(&addresses.peer).string(&addresses.client);
+        for (id, place) in &self.nodes {
+            into.u64(*id).string(&place.peer).string(&place.client);
+            match place.directory {
+                None => into.u8(0),
+                Some(directory) => into.u8(1).array(&directory.0),
+            };
         }
     }
 
@@ -148,9 +161,9 @@ impl Members {
         let mut nodes = BTreeMap::new();
         for _ in 0..reader.u8().filter(|nodes| usize::from(*nodes) <= MEMBERS_MAX)? {
             let id = reader.u64()?;
-            let addresses =
-                Addresses { peer: reader.string()?.to_owned(), client: reader.string()?.to_owned() };
-            nodes.insert(id, addresses);
+            let (peer, client) = (reader.string()?.to_owned(), reader.string()?.to_owned());
+            let directory = if reader.flag()? { Some(RandomId(reader.take()?)) } else { None };
+            nodes.insert(id, Place { peer, client, directory });
         }
         let is_known = voters.iter().flatten().all(|id| nodes.contains_key(id));
         if is_known { reader.end(Self { voters, nodes }) } else { None }
@@ -167,6 +180,7 @@ mod tests {
             id: NodeId(id),
             peer_address: format!("10.0.0.{id}:7000"),
             client_address: format!("10.0.0.{id}:6379"),
+            directory: (id != 2).then_some(RandomId([id as u8; 16])),
             is_voter: id < 4,
         }
     }

@@ -88,9 +88,11 @@ impl Reign {
         }
         let reign = self.clone();
         self.driver.run(move |member| {
+            let end = reign.driver.appended();
             if let Some((first, _)) = member.discard() {
                 reign.note_cut(first.previous());
             }
+            reign.listener.end_log(end);
         });
     }
 

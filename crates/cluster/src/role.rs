@@ -43,6 +43,10 @@ pub trait TermListener: Send + Sync + 'static {
     fn begin_term(&self, term: Term, lsn: Lsn);
     /// `term` ended here. The log refuses records. Held answers of the term must never be sent.
     fn end_term(&self, term: Term);
+    /// `end` is the last record that the log gave out before it refused records, in a term that
+    /// ended or was won and never begun. Called behind `end_term`, and behind `cut` if some of them
+    /// are not in the log, before anything else is written.
+    fn end_log(&self, end: Lsn);
     /// The newest entry that names the members names these. Connections go to their addresses.
     fn members(&self, members: &[Member]);
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
@@ -57,6 +61,7 @@ pub struct NoListener;
 impl TermListener for NoListener {
     fn begin_term(&self, _term: Term, _lsn: Lsn) {}
     fn end_term(&self, _term: Term) {}
+    fn end_log(&self, _end: Lsn) {}
     fn members(&self, _members: &[Member]) {}
     fn cut(&self, _lsn: Lsn) {}
 }

@@ -464,7 +464,12 @@ impl Log {
 
     /// Allows the log to drop records before `before`, unless the retention options keep them. For
     /// callers whose snapshot covers these records.
+    ///
+    /// The log of a group's member keeps all of its records: a member that comes later gets them from it.
     pub fn release(&self, before: Lsn) {
+        if self.is_member() {
+            return;
+        }
         let before = before.min(self.durable().min(self.committed()).next());
         let mut state = self.shared.lock();
         state.released = state.released.max(before);

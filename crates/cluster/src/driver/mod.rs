@@ -184,6 +184,11 @@ impl LogDriver {
         self.0.log.committed()
     }
 
+    /// Returns the last record that the log has given out.
+    pub(crate) fn appended(&self) -> Lsn {
+        self.0.log.appended()
+    }
+
     /// Returns the newest entry, written or not.
     pub(crate) fn last(&self) -> EntryEnd {
         self.state().last

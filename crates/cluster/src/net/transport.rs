@@ -62,7 +62,7 @@ pub trait Transport: Clone + Send + Sync + 'static {
     ///
     /// The receiver fails when the connection does, when no connection can be made, when the frame is
     /// larger than the lane allows, and when too much is queued for the peer. Whether the peer has got
-    /// the frame is then unknown. Returns at once.
+    /// the frame is then unknown, and a frame that is sent later may arrive. Returns at once.
     fn send(&self, to: NodeId, lane: Lane, frame: Vec<u8>) -> oneshot::Receiver<Bytes>;
 }
 

@@ -9,7 +9,7 @@ use openraft::{EntryPayload, OptionalSend};
 
 use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId};
 use crate::driver::LogDriver;
-use crate::member::Addresses;
+use crate::member::Place;
 use crate::reign::Reign;
 use crate::term::Term;
 
@@ -88,7 +88,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
 
     async fn get_current_snapshot(
         &mut self,
-    ) -> Result<Option<Snapshot<TermId, u64, Addresses, SnapshotHandle>>, io::Error> {
+    ) -> Result<Option<Snapshot<TermId, u64, Place, SnapshotHandle>>, io::Error> {
         Ok(None)
     }
 }
@@ -96,9 +96,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
 impl<C: Cfg> RaftSnapshotBuilder<C> for Apply {
     type SnapshotData = SnapshotHandle;
 
-    async fn build_snapshot(
-        &mut self,
-    ) -> Result<Snapshot<TermId, u64, Addresses, SnapshotHandle>, io::Error> {
+    async fn build_snapshot(&mut self) -> Result<Snapshot<TermId, u64, Place, SnapshotHandle>, io::Error> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -15,7 +15,7 @@ use super::node::Node;
 use super::types::Cfg;
 use crate::consensus::ChangeError;
 use crate::ids::NodeId;
-use crate::member::{Addresses, MEMBERS_MAX, Member, Members};
+use crate::member::{MEMBERS_MAX, Member, Members, Place};
 use crate::term::Term;
 
 /// Pause between two looks at what a change waits for.
@@ -130,7 +130,7 @@ impl<C: Cfg> Node<C> {
         &self,
         term: Term,
         until: Duration,
-        change: ChangeMembers<u64, Addresses>,
+        change: ChangeMembers<u64, Place>,
     ) -> Result<(), ChangeError> {
         self.pause(term)?;
         let changed = async {

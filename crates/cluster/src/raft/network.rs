@@ -23,7 +23,7 @@ use super::apply::{Apply, SnapshotHandle};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
 use crate::acks::Acks;
 use crate::ids::NodeId;
-use crate::member::Addresses;
+use crate::member::Place;
 use crate::net::{Lane, Transport};
 use crate::wire::message::{AppendAnswer, Request, VoteAnswer, VoteQuestion};
 
@@ -75,15 +75,15 @@ impl<C: Cfg, T: Transport> Clients<C, T> {
 impl<C: Cfg, T: Transport> RaftNetworkFactory<C> for Clients<C, T> {
     type Network = Client<C, T>;
 
-    async fn new_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
+    async fn new_client(&mut self, to: u64, _: &Place) -> Client<C, T> {
         self.client(to, Lane::Log)
     }
 
-    async fn new_heartbeat_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
+    async fn new_heartbeat_client(&mut self, to: u64, _: &Place) -> Client<C, T> {
         self.client(to, Lane::Heartbeat)
     }
 
-    async fn new_snapshot_client(&mut self, to: u64, _: &Addresses) -> Client<C, T> {
+    async fn new_snapshot_client(&mut self, to: u64, _: &Place) -> Client<C, T> {
         self.client(to, Lane::Snapshot)
     }
 }
@@ -178,7 +178,7 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
     async fn full_snapshot(
         &mut self,
         _: Vote,
-        _: Snapshot<TermId, u64, Addresses, SnapshotHandle>,
+        _: Snapshot<TermId, u64, Place, SnapshotHandle>,
         _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<C>, StreamingError<C>> {

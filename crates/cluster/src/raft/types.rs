@@ -15,17 +15,17 @@ use openraft::{EntryPayload, OptionalSend, RaftTypeConfig};
 use tidemark_log::{EntryId, EntryRecords};
 
 use crate::entry::Entry;
-use crate::member::{Addresses, Members};
+use crate::member::{Members, Place};
 use crate::term::Ballot;
 
 pub(crate) type LeaderId = openraft::impls::leader_id_std::LeaderId<u64, u64>;
 pub(crate) type TermId = <LeaderId as RaftLeaderId>::Committed;
 pub(crate) type LogId = openraft::LogId<TermId>;
 pub(crate) type Vote = openraft::Vote<LeaderId>;
-pub(crate) type Payload = EntryPayload<Batch, u64, Addresses>;
-pub(crate) type Membership = openraft::Membership<u64, Addresses>;
-pub(crate) type StoredMembership = openraft::StoredMembership<TermId, u64, Addresses>;
-pub(crate) type SnapshotMeta = openraft::SnapshotMeta<TermId, u64, Addresses>;
+pub(crate) type Payload = EntryPayload<Batch, u64, Place>;
+pub(crate) type Membership = openraft::Membership<u64, Place>;
+pub(crate) type StoredMembership = openraft::StoredMembership<TermId, u64, Place>;
+pub(crate) type SnapshotMeta = openraft::SnapshotMeta<TermId, u64, Place>;
 
 /// The records of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub(crate) fn to_membership(members: Members) -> Option<Membership> {
 }
 
 pub(crate) fn from_membership(membership: &Membership) -> Members {
-    let nodes: BTreeMap<u64, Addresses> =
+    let nodes: BTreeMap<u64, Place> =
         membership.nodes().map(|(id, addresses)| (*id, addresses.clone())).collect();
     Members { voters: membership.get_joint_config().clone(), nodes }
 }
@@ -169,7 +169,7 @@ pub(crate) trait Cfg:
         D = Batch,
         R = (),
         NodeId = u64,
-        Node = Addresses,
+        Node = Place,
         Term = u64,
         LeaderId = LeaderId,
         Vote = Vote,
@@ -194,7 +194,7 @@ macro_rules! config {
             type D = Batch;
             type R = ();
             type NodeId = u64;
-            type Node = Addresses;
+            type Node = Place;
             type Term = u64;
             type LeaderId = LeaderId;
             type Vote = Vote;

@@ -130,6 +130,8 @@ impl TermListener for Watcher {
 
     fn end_term(&self, _term: Term) {}
 
+    fn end_log(&self, _: Lsn) {}
+
     fn members(&self, members: &[Member]) {
         assert_eq!(members.len() as u64, self.world.count, "no member joins or leaves");
     }
@@ -458,6 +460,7 @@ pub(super) fn run_seed(seed: u64, faults: Faults) -> Outcome {
             id: NodeId(id),
             peer_address: format!("member-{id}:7000"),
             client_address: format!("member-{id}:6379"),
+            directory: None,
             is_voter: true,
         };
         let first = lock(&world.running)[&1].node.clone();

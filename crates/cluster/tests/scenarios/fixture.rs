@@ -143,6 +143,8 @@ impl TermListener for Events {
         lock(&self.members).push(members.iter().map(|member| member.id.0).collect());
     }
 
+    fn end_log(&self, _: Lsn) {}
+
     fn cut(&self, lsn: Lsn) {
         lock(&self.events).push(Event::Cut(lsn));
     }
@@ -191,6 +193,7 @@ pub(crate) fn member(node: u64) -> Member {
         id: NodeId(node),
         peer_address: format!("127.0.0.1:700{node}"),
         client_address: format!("127.0.0.1:637{node}"),
+        directory: None,
         is_voter: true,
     }
 }

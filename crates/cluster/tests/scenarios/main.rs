@@ -1,6 +1,12 @@
-//! What a group of members promises: real members on threads of their own, with real logs, in one
-//! process.
+//! What a group of members promises: real members on threads of their own, with real logs, and over real
+//! sockets.
 
 mod changes;
 mod fixture;
 mod groups;
+mod handshakes;
+mod links;
+mod snapshot_files;
+mod streams;
+mod support;
+mod tls;

@@ -94,6 +94,19 @@ impl Snapshots {
         Ok(names)
     }
 
+    /// Returns the names of all files that a snapshot consists of: its own, its base's, and the block
+    /// files that either refers to.
+    pub fn files(&self, lsn: Lsn) -> Result<Vec<String>, SnapshotError> {
+        let snapshot = self.open(lsn)?;
+        let whole = snapshot.base().map(|base| self.open_named(Name::whole(base))).transpose()?;
+        let mut names = std::collections::BTreeSet::new();
+        for part in [Some(&snapshot), whole.as_ref()].into_iter().flatten() {
+            names.insert(Name { lsn: part.lsn(), base: part.base() }.to_string());
+            names.extend(part.block_files()?.into_iter().map(|file| block_file_name(file.number)));
+        }
+        Ok(names.into_iter().collect())
+    }
+
     /// Returns the newest snapshot that is entirely valid, including the parts of its base that it
     /// uses, and the errors of newer ones, newest first.
     ///

@@ -77,7 +77,7 @@ impl fmt::Debug for StorageLock {
 
 /// Returns whether an error reports a shortage that may end: of space, quota, descriptors or
 /// memory, or a file size limit.
-pub(crate) fn is_shortage(error: &io::Error) -> bool {
+pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(
         error.kind(),
@@ -89,7 +89,7 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 }
 
 /// Writes all of `data`.
-pub(crate) fn write_all(file: &dyn StorageFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+pub fn write_all(file: &dyn StorageFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
     while !data.is_empty() {
         match file.write_at(data, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -105,7 +105,7 @@ pub(crate) fn write_all(file: &dyn StorageFile, mut data: &[u8], mut offset: u64
 }
 
 /// Reads until `buffer` is full or the file ends; returns the bytes read.
-pub(crate) fn read_full(file: &dyn StorageFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub fn read_full(file: &dyn StorageFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset + filled as u64) {

@@ -52,6 +52,35 @@ fn blocks_are_read_where_they_were_written() {
 }
 
 #[test]
+fn a_snapshot_names_all_files_that_it_needs() {
+    let (memory, storage) = storage();
+    write(&storage, 7, 3, &[100], &[]);
+    write(&storage, 9, 4, &[100], &[]);
+    let mut incremental = SnapshotWriter::create_on(Arc::clone(&storage), Lsn(12), Lsn(9)).expect("begins");
+    incremental.keep_section(0);
+    incremental.refer_to(vec![BlockFileUse { number: 3, used_bytes: 10 }]);
+    incremental.finish().expect("complete");
+    let snapshots = Snapshots::new(Arc::clone(&storage));
+    let files = |lsn| snapshots.files(Lsn(lsn)).expect("names");
+    assert_eq!(files(7), ["blocks-00000000000000000003.tide", "snapshot-00000000000000000007.tide"]);
+    assert_eq!(
+        files(12),
+        [
+            "blocks-00000000000000000003.tide",
+            "blocks-00000000000000000004.tide",
+            "snapshot-00000000000000000009.tide",
+            "snapshot-00000000000000000012-on-00000000000000000009.tide",
+        ]
+    );
+    // They are enough: elsewhere they are the snapshot.
+    let copy = MemoryStorage::new();
+    files(12).iter().for_each(|name| copy.put(name, memory.read(name).expect("a file")));
+    let (found, damaged) = Snapshots::new(Arc::new(copy)).latest(Lsn(13)).expect("a snapshot");
+    assert_eq!((found.map(|found| found.lsn()), damaged.len()), (Some(Lsn(12)), 0));
+    assert!(snapshots.files(Lsn(8)).is_err());
+}
+
+#[test]
 fn every_flipped_bit_and_every_cut_is_found() {
     let (memory, storage) = storage();
     write(&storage, 7, 1, &[40, 0, 200], &[]);

@@ -1,0 +1,27 @@
+//! The files of a snapshot on their way to another member.
+//!
+//! ```text
+//! OutgoingFiles ─► SnapshotSender ─► snapshot lane ─► serve_snapshot_lane ─► SnapshotReceiver ─► install
+//! ```
+//!
+//! The sender offers a list of files with their digests; the receiver says what it has of each; the rest
+//! is sent in chunks. See [`SnapshotReceiver`] for what survives, and [`Outgoing`] for a transfer
+//! without tasks and threads.
+//!
+//! Each module uses only modules before it: fields ─► `file_list` ─► message, `list_file` ─► receiver,
+//! outgoing ─► sender, lane.
+
+mod fields;
+mod file_list;
+mod lane;
+mod list_file;
+mod message;
+mod outgoing;
+mod receiver;
+mod sender;
+
+pub use file_list::{FILES_MAX, FileName, InvalidName, META_BYTES_MAX};
+pub use lane::serve_snapshot_lane;
+pub use outgoing::{Outgoing, OutgoingFiles, SendError};
+pub use receiver::{Installed, ReceiverLimits, SnapshotReceiver};
+pub use sender::{SenderSettings, SnapshotSender};
