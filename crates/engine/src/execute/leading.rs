@@ -46,16 +46,16 @@ impl Engine {
         self.applied_state().follows()
     }
 
-    /// Begins to follow the log behind its end. The log must refuse records already, and none that
-    /// memory has may be dropped from it.
+    /// Begins to follow the log behind record `end`, the last one that the log got before it refused
+    /// records and another node could write any.
     ///
-    /// Waits until the commands that run have ended. Returns the last record that memory has.
+    /// Waits until the commands that run have ended.
     ///
     /// # Errors
     /// Memory is ahead of the log, and must be dropped: it has a change that the log has refused, or moves
     /// of counters that are in no record. [`Engine::commit_all`] before the log refuses records avoids the
     /// latter.
-    pub fn follow(&self) -> Result<Lsn, CommandError> {
+    pub fn follow(&self, end: Lsn) -> Result<(), CommandError> {
         let _alone = self.applied_state().alone();
         // With all locks held, what was executed is either in the log or refused by it.
         let shards = self.keyspace().lock_all();
@@ -67,11 +67,10 @@ impl Engine {
         if shards.iter().any(|shard| moved(shard)) {
             return Err(CommandError::LogFailed("moves of counters are in no record".into()));
         }
-        let end = self.applied();
         self.applied_state().set_last(end);
         self.applied_state().set_follows(true);
         drop((names, shards));
-        Ok(end)
+        Ok(())
     }
 
     /// Ends following at a time in microseconds since 1970: this node executes commands. Call it before

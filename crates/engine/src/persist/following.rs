@@ -48,19 +48,29 @@ impl Follower {
     /// Applies the next committed records, some hundred kilobytes of them. Returns their number; 0 if
     /// there are none yet: the log's listener is called when there are. Does not wait.
     ///
+    /// `fits` is asked when the records are read, and before they are applied: whether the log still has
+    /// all records that memory has. If not, they are not applied, and there is `None`.
+    ///
     /// # Errors
     /// A record cannot be read or applied.
     ///
     /// # Panics
     /// The engine leads, or another applied records to it.
-    pub fn apply_next(&mut self, engine: &Engine) -> Result<u64, FollowError> {
+    pub fn apply_next(
+        &mut self,
+        engine: &Engine,
+        fits: impl FnOnce() -> bool,
+    ) -> Result<Option<u64>, FollowError> {
         assert!(engine.is_following(), "records are applied to memory that leads");
-        let Some(batch) = self.tail.next_committed_batch()? else { return Ok(0) };
+        let Some(batch) = self.tail.next_committed_batch()? else { return Ok(Some(0)) };
+        if !fits() {
+            return Ok(None);
+        }
         for record in batch {
             engine
                 .apply(&record, &mut self.scratch)
                 .map_err(|error| FollowError::Apply { lsn: record.lsn, error })?;
         }
-        Ok(batch.len())
+        Ok(Some(batch.len()))
     }
 }

@@ -185,7 +185,7 @@ fn memory_with_a_change_that_the_log_refused_cannot_follow() {
     engine.lead(START_US);
     let answer = Client::new(&engine).run("POOL.CREATE p ITEMS car 1 1");
     assert!(answer.starts_with("-MISCONF") && answer.contains("does not lead its group"), "{answer}");
-    let refused = engine.follow().expect_err("memory is ahead");
+    let refused = engine.follow(engine.applied()).expect_err("memory is ahead");
     assert!(refused.to_string().contains("an earlier change could not be logged"), "{refused}");
 }
 
@@ -198,7 +198,7 @@ fn memory_with_moves_of_counters_that_are_in_no_record_cannot_follow() {
     assert!(leader.engine.counter_figures().exposure.counters > 0, "a move waits for its commit");
     replicate(&leader, &[&follower]);
     leader.member.pause();
-    let refused = leader.engine.follow().expect_err("memory is ahead");
+    let refused = leader.engine.follow(leader.engine.applied()).expect_err("memory is ahead");
     assert!(refused.to_string().contains("moves of counters are in no record"), "{refused}");
     leader.member.lead();
     assert_eq!(leader.engine.commit_all(START_US), 0);

@@ -47,7 +47,7 @@ impl GroupMember {
     pub(crate) fn step_down(&self) {
         self.member.pause();
         assert_eq!(self.member.discard(), None, "what was executed is written");
-        self.engine.follow().expect("memory is not ahead of the log");
+        self.engine.follow(self.engine.applied()).expect("memory is not ahead of the log");
     }
 
     /// Writes what commands have appended as an entry. Returns it if there is something.
@@ -75,7 +75,7 @@ impl GroupMember {
             return;
         }
         let mut follower = Follower::of(&self.engine).expect("the log has what memory lacks");
-        while follower.apply_next(&self.engine).expect("what is committed is applied") > 0 {}
+        while follower.apply_next(&self.engine, || true).expect("what is committed is applied") > Some(0) {}
         assert_eq!(self.engine.applied(), self.engine.log().committed(), "all of it is applied");
     }
 }

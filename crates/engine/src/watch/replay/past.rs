@@ -168,7 +168,7 @@ impl Past {
         match record.kind {
             kind::WATCH if record.lsn != self.id => return Ok(None),
             // Positions of named subscriptions change no answer.
-            kind::NAMED | kind::UNNAMED => return Ok(None),
+            kind::NAMED | kind::UNNAMED | kind::GROUP.. => return Ok(None),
             // A query that was dormant in the server has emitted here, and must be at the same
             // number.
             kind::WAKE => return self.check_wake(record),
