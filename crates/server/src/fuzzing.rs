@@ -33,6 +33,7 @@ pub struct Bench {
     config: Config,
     counters: Counters,
     registry: SubscriptionRegistry,
+    shows_lead: std::cell::Cell<bool>,
     runtime: Runtime,
     _poll: Poll,
 }
@@ -69,6 +70,7 @@ impl Bench {
             config,
             counters: Counters::default(),
             registry: SubscriptionRegistry::default(),
+            shows_lead: std::cell::Cell::new(false),
             runtime: runtime.expect("the system has room for a runtime"),
             _poll: poll,
         }
@@ -151,6 +153,7 @@ impl Bench {
             registry: &self.registry,
             turn: std::time::Duration::from_hours(1),
             now_us: 1_000_000,
+            shows_lead: &self.shows_lead,
         }
     }
 }

@@ -19,7 +19,7 @@
 //! | `subscription` | watched reads: registry, cursor, delivery, replay, ownership of names |
 //! | `events` | channels, keyspace notifications, invalidations, the change stream |
 //! | `durability` | replies held until the log has committed, snapshots, recovery |
-//! | [`group`] | membership in a group: who leads, and which commands run here |
+//! | `group` | membership in a group: who leads, and which commands run here |
 //! | `http`, `grpc`, `dice` | other transports |
 //! | `observe` | metrics, counters, lines on standard error |
 //! | [`config`] | settings from flags, environment and file |
@@ -50,7 +50,7 @@ mod events;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod group;
+mod group;
 mod grpc;
 mod housekeeping;
 mod http;
@@ -74,6 +74,7 @@ pub use abort_on_panic::abort_on_panic;
 pub use command::handshake::same_secret;
 pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
+pub use group::{NodeError, SeatError};
 pub use net::listener::ListenError;
 pub use run::run;
-pub use server::{Server, StartError, StopError, Stopper, Terms};
+pub use server::{Server, StartError, StopError, Stopper};

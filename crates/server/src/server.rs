@@ -5,6 +5,7 @@ use crate::durability::recover_error::RecoverError;
 use crate::durability::recovery::{self, OpenLog};
 use crate::durability::snapshot_thread;
 use crate::durability::snapshots::{Requests, Snapshots};
+use crate::group::{Ended, Group, GroupNode, Leadership, NodeError, keep_with_log};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::net::event_loop::{EventLoop, WAKER};
@@ -25,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tidemark_engine::TakeError;
+use tidemark_engine::{FollowError, TakeError};
 use tidemark_log::{Clock, Failure, Health, Lsn, Progress};
 
 /// Why the server does not start.
@@ -34,6 +35,9 @@ pub enum StartError {
     /// The data cannot be read.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// This server cannot be a member of its cluster.
+    #[error(transparent)]
+    Node(#[from] NodeError),
     /// An address cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -84,6 +88,15 @@ pub enum StopError {
     /// A worker's event loop has failed.
     #[error("the event loop of a worker has failed: {0}")]
     Poll(io::Error),
+    /// This member cannot follow the log of its group.
+    #[error("this member cannot follow the log of its group: {0}")]
+    Follow(FollowError),
+    /// This member's part in its group did not end as it should.
+    #[error("the end of this member's part in its group could not be noted: {0}")]
+    Node(io::Error),
+    /// The server could not be started again over the same log.
+    #[error("the server does not start again over its log: {0}")]
+    Start(#[from] StartError),
 }
 
 /// A running server. Dropping it without [`Server::wait`] leaves its threads running.
@@ -93,7 +106,12 @@ pub enum StopError {
 /// to end the process on the first panic.
 pub struct Server {
     shared: Arc<Shared>,
+    current: Arc<Current>,
     opened: OpenLog,
+    /// Membership in a group.
+    node: Option<Arc<GroupNode>>,
+    /// The thread that keeps memory with the log of a group.
+    memory: Option<JoinHandle<Result<Ended, FollowError>>>,
     /// `Some` until the snapshot thread starts.
     requests: Mutex<Option<Requests>>,
     workers: Vec<JoinHandle<io::Result<()>>>,
@@ -122,20 +140,35 @@ impl Server {
 
     /// Like [`Server::open`], with the clock that the server and its log read. Timeouts of HTTP and
     /// gRPC connections are tokio's, and real time with any clock.
-    pub fn open_with(mut config: Config, clock: Clock) -> Result<Server, StartError> {
+    pub fn open_with(config: Config, clock: Clock) -> Result<Server, StartError> {
         listener::check_free(&config)?;
-        let warning = raise_descriptor_limit(&mut config);
         if config.disable_thp {
             // Best effort: a failure costs speed at times, never correctness.
             let _ = rustix::thread::disable_transparent_huge_pages(true);
         }
-        let opened = recovery::open(&config, clock)?;
+        let mut opened = recovery::open(&config, clock)?;
+        let node = match opened.membership.take() {
+            None => None,
+            // It votes before its data is loaded.
+            Some((membership, member)) => {
+                let node = Arc::new(GroupNode::start(&config, membership, &opened.log, member)?);
+                node.found().map_err(|error| StartError::System { what: "start a thread", error })?;
+                Some(node)
+            }
+        };
+        Self::over(opened, node, config)
+    }
+
+    /// Listens, over a log that is open. Nothing in memory is left of a server that had it before.
+    fn over(opened: OpenLog, node: Option<Arc<GroupNode>>, mut config: Config) -> Result<Server, StartError> {
+        let warning = raise_descriptor_limit(&mut config);
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;
         let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(Lsn::default(), opened.log.clock());
         let empty = recovery::empty_engine(&opened.log, &config);
-        let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes, None));
+        let group = node.clone().map(|node| Group::new(node.me(), node));
+        let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes, group));
         let mut workers = Vec::new();
         let threads = EventLoopThreads::new(polls.len(), &shared.clock);
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
@@ -162,8 +195,11 @@ impl Server {
             }
         };
         Ok(Server {
+            current: Arc::new(Current { shared: Mutex::new(Arc::clone(&shared)), is_stopped: false.into() }),
             shared,
             opened,
+            node,
+            memory: None,
             requests: Mutex::new(Some(requests)),
             workers,
             snapshots: None,
@@ -204,7 +240,7 @@ impl Server {
         shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
         recovered.engine.log().note_snapshot(recovered.snapshot_bytes, 0);
         recovered.engine.log().offer_relief();
-        listen_to_log(shared, inboxes);
+        listen_to_log(shared, inboxes, self.node.as_ref().map(|node| Arc::clone(node.leadership())));
         let no_thread = |error| StartError::System { what: "start a thread", error };
         self.snapshots = Some(snapshot_thread::start(Arc::clone(shared), requests).map_err(no_thread)?);
         self.helpers = replay::start(shared).map_err(no_thread)?;
@@ -215,6 +251,10 @@ impl Server {
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         shared.install(recovered.engine);
         self.helpers.push(sealing_thread::start(shared).map_err(no_thread)?);
+        if let Some(node) = &self.node {
+            node.leadership().begin_with(Arc::downgrade(shared));
+            self.memory = Some(keep_memory(shared, node).map_err(no_thread)?);
+        }
         if shared.is_stopping() {
             // The stop may have reached only the engine before this one.
             shared.engine.stop_sealing();
@@ -249,21 +289,53 @@ impl Server {
 
     /// Returns a handle that stops the server from another thread.
     pub fn stopper(&self) -> Stopper {
-        Stopper { shared: Arc::clone(&self.shared) }
-    }
-
-    /// Returns a handle that tells the server which terms its member leads.
-    pub fn terms(&self) -> Terms {
-        Terms { shared: Arc::clone(&self.shared) }
+        Stopper { current: Arc::clone(&self.current) }
     }
 
     /// Waits until a [`Stopper`] or `SHUTDOWN` has stopped the server and its data is on disk.
-    pub fn wait(mut self) -> Result<(), StopError> {
+    ///
+    /// In a group, memory with changes that the group has taken back is dropped and loaded again from
+    /// the log meanwhile; clients are disconnected then.
+    pub fn wait(self) -> Result<(), StopError> {
+        let mut server = self;
+        loop {
+            let (mut left, result) = server.end();
+            if left.is_outdated && result.is_ok() {
+                // The memory of before goes first: there is room for it once.
+                let config = left.config;
+                server = Self::over(left.opened, left.node, config)?;
+                server.current = left.current;
+                server.current.replace(&server.shared);
+                server.load()?;
+                continue;
+            }
+            let stopped = left.node.take().map_or(Ok(()), |node| node.close());
+            left.opened.log.close().map_err(StopError::Log)?;
+            return result.and(stopped.map_err(StopError::Node));
+        }
+    }
+
+    /// Waits until the server has stopped. Returns what is left, and whether all went well.
+    fn end(mut self) -> (Left, Result<(), StopError>) {
         let mut result = self.stop_doors();
         for thread in self.helpers {
             result = result.and(joined(thread));
         }
-        let refused = self.shared.engine.commit_all(self.shared.clock.now_us());
+        let mut is_outdated = false;
+        if let (Some(node), Some(memory)) = (&self.node, self.memory) {
+            node.leadership().stop();
+            match joined(memory) {
+                Ok(Ok(ended)) => is_outdated = ended == Ended::Outdated,
+                Ok(Err(error)) => result = result.and(Err(StopError::Follow(error))),
+                Err(panicked) => result = result.and(Err(panicked)),
+            }
+        }
+        let engine = &self.shared.engine;
+        let refused = if engine.is_following() || is_outdated {
+            0
+        } else {
+            engine.commit_all(self.shared.clock.now_us())
+        };
         if refused > 0 {
             say(&format!(
                 "error: the last changes of counters are lost, because they could not be committed; counters: {refused}"
@@ -274,11 +346,13 @@ impl Server {
         self.shared.snapshots.stop();
         match self.snapshots.map(joined) {
             None | Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(_))) if is_outdated => {}
             Some(Ok(Err(error))) => result = result.and(Err(StopError::Snapshot(error))),
             Some(Err(panicked)) => result = result.and(Err(panicked)),
         }
-        self.shared.engine.log().close().map_err(StopError::Log)?;
-        result
+        let config = (*self.shared.settings.current()).clone();
+        let Server { opened, node, current, .. } = self;
+        (Left { opened, node, current, config, is_outdated }, result)
     }
 
     /// Waits until the workers and the HTTP and gRPC listeners have ended.
@@ -305,36 +379,43 @@ impl Server {
     }
 }
 
-/// Tells a running server which terms its member of a group leads. Calls return at once.
-#[derive(Clone)]
-pub struct Terms {
-    shared: Arc<Shared>,
+/// What is left when a server has ended.
+struct Left {
+    opened: OpenLog,
+    node: Option<Arc<GroupNode>>,
+    current: Arc<Current>,
+    config: Config,
+    /// Memory had changes that the group has taken back.
+    is_outdated: bool,
 }
 
-impl Terms {
-    /// A term begins: this member leads, its log accepts records, and everything before is applied.
-    pub fn begin(&self) {
-        self.shared.begin_term();
-    }
+/// The state that is served now: another one after memory was loaded again.
+struct Current {
+    shared: Mutex<Arc<Shared>>,
+    is_stopped: AtomicBool,
+}
 
-    /// The term has ended, and the log refuses records. The connections of all clients close,
-    /// without the answers that waited. Call it before another leader can commit anything.
-    pub fn end(&self) {
-        self.shared.end_term();
+impl Current {
+    fn replace(&self, shared: &Arc<Shared>) {
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(shared);
+        if self.is_stopped.load(Ordering::SeqCst) {
+            shared.stop();
+        }
     }
 }
 
 /// Stops a server from another thread.
 #[derive(Clone)]
 pub struct Stopper {
-    shared: Arc<Shared>,
+    current: Arc<Current>,
 }
 
 impl Stopper {
     /// Begins a graceful stop: refuses new connections, answers received requests and completes the
     /// log.
     pub fn stop(&self) {
-        self.shared.stop();
+        self.current.is_stopped.store(true, Ordering::SeqCst);
+        self.current.shared.lock().unwrap_or_else(PoisonError::into_inner).stop();
     }
 }
 
@@ -366,19 +447,47 @@ impl Drop for StopsWithWorker {
     }
 }
 
+/// Keeps memory with the log of a group. When it has to be loaded again, or cannot be kept, the server
+/// stops.
+fn keep_memory(
+    shared: &Arc<Shared>,
+    node: &Arc<GroupNode>,
+) -> io::Result<JoinHandle<Result<Ended, FollowError>>> {
+    let (shared, leadership) = (Arc::clone(shared), Arc::clone(node.leadership()));
+    std::thread::Builder::new().name("tidemark-memory".to_owned()).spawn(move || {
+        let ended = keep_with_log(&shared, &leadership);
+        match &ended {
+            Ok(Ended::Stopped) => {}
+            Ok(Ended::Outdated) => {
+                say("the group has taken back changes of this member: it loads its data again")
+            }
+            Err(error) => say(&format!("error: this member cannot follow the log: {error}")),
+        }
+        shared.stop();
+        ended
+    })
+}
+
 /// Registers the log listener. It wakes workers whose clients wait for the log, and requests a
 /// snapshot when the log has grown enough. The log owns the listener and lives as long as the
 /// shared state: hence the weak reference.
-fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
+fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>, leadership: Option<Arc<Leadership>>) {
     let weak = Arc::downgrade(shared);
     let (was_writable, was_retaining) = (AtomicBool::new(true), AtomicBool::new(false));
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
+        if let Some(leadership) = &leadership {
+            leadership.log_moved();
+        }
         let Some(shared) = weak.upgrade() else { return };
         shared.http_registry.log_moved();
         shared.feed.log_moved();
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
-            report_to_operator(progress.writable, &shared.engine.log().health());
+            let health = shared.engine.log().health();
+            // In a group the log refuses records while another member leads.
+            if leadership.is_none() || !matches!(health, Health::Ok) {
+                report_to_operator(progress.writable, &health);
+            }
         }
         if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
             report_old_segments(shared.engine.log().retention_failure());
@@ -427,7 +536,7 @@ fn report_old_segments(failure: Option<Failure>) {
     });
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -135,7 +135,9 @@ impl Shared {
 
     /// Prepares an engine to be served.
     fn prepare(&self, engine: &Engine) {
-        engine.begin_counting();
+        if !engine.is_following() {
+            engine.begin_counting();
+        }
         self.configure(engine, &self.settings.current(), self.clock.now_us());
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&self.keyspace_events));
     }
@@ -355,13 +357,6 @@ impl Shared {
 }
 
 impl Shared {
-    /// Whether commands of clients run here now: this node is alone, or it leads and may go on.
-    /// Alone, this costs nothing but a comparison.
-    #[inline]
-    pub(crate) fn admits(&self) -> bool {
-        self.group.as_ref().is_none_or(|group| group.consensus().admit().is_ok())
-    }
-
     /// Whether this node changes data on its own account: it is alone, or it leads.
     pub(crate) fn leads(&self) -> bool {
         self.group.as_ref().is_none_or(Group::leads)

@@ -60,6 +60,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, cx: &Context<'_>) -> bool
         | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
+    cx.note_shown();
     if let WaitFor::Keys(waiter) = &wait.what {
         // A client that ended this wait with `CLIENT UNBLOCK` has stopped it already; stopping is
         // idempotent.

@@ -2,7 +2,7 @@
 //! has all slots.
 
 use crate::context::Context;
-use crate::group::{Group, Member};
+use crate::group::{Group, Member, wire_name};
 use crate::session::Session;
 use std::fmt::Write as _;
 use tidemark_engine::CommandError;
@@ -49,7 +49,7 @@ pub(crate) fn key_slot(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
 
 /// `CLUSTER MYID`
 pub(crate) fn my_id(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    session.outbox.reply.bulk(group(cx)?.me().to_string().as_bytes());
+    session.outbox.reply.bulk(wire_name(group(cx)?.me()).as_bytes());
     Ok(())
 }
 
@@ -198,7 +198,7 @@ impl View {
             let (host, port) = host_and_port(&member.client_address);
             let is_me = member.id == group.me();
             Node {
-                id: member.id.to_string(),
+                id: wire_name(member.id),
                 host,
                 port,
                 is_me,

@@ -42,7 +42,7 @@ fn run_where(
     match &resolved {
         Ok(command) => {
             session.last_command = command.id;
-            let may_run = cx.shared.engine.is_loaded() && cx.shared.admits();
+            let may_run = cx.shared.engine.is_loaded() && cx.admits();
             if command.visits_all && may_run && goes_beside(session, command, args, cx) {
                 return;
             }
@@ -93,7 +93,7 @@ pub(crate) fn joining(
     let command =
         command_table().find(name).filter(|command| command.is(flags::RUNS) && command.takes(len))?;
     let is_free = session.is_plain() && session.tracking.is_none();
-    (is_free && cx.shared.engine.is_loaded() && cx.shared.admits()).then_some(command)
+    (is_free && cx.shared.engine.is_loaded() && cx.admits()).then_some(command)
 }
 
 /// Runs commands that are [`joining`] under the same locks, and writes their replies. Each waits for

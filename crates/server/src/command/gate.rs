@@ -101,10 +101,7 @@ fn objection_to(
             None => CommandError::text(NO_LEADER),
         },
         Refusal::NoLeader => CommandError::text(NO_LEADER),
-        Refusal::Transferring => CommandError::text("TRYAGAIN the leader gives the lead to another member"),
-        Refusal::Behind { bytes } => {
-            CommandError::Text(format!("TRYAGAIN {bytes} bytes wait until most members have them").into())
-        }
+        Refusal::Changing => CommandError::text("TRYAGAIN the lead or the members are being changed"),
     })
 }
 

@@ -42,7 +42,7 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
 fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
     let Ok(command) = command_table().resolve(args) else { return false };
     // Another member of the group may have room.
-    if !session.authenticated || !cx.shared.admits() || !any_of(session, command, args, is_logged) {
+    if !session.authenticated || !cx.admits() || !any_of(session, command, args, is_logged) {
         return false;
     }
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));

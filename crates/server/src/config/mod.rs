@@ -7,6 +7,7 @@
 mod event_selection;
 mod file;
 mod flags;
+mod members;
 mod setting;
 mod short_help;
 mod suggestion;
@@ -25,9 +26,29 @@ use crate::net::file_descriptors::{Connections, OWN_HTTP_CONNECTIONS};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidemark_cluster::{Member, Settings as GroupSettings};
 use tidemark_engine::keyspace::{CounterDefaults, LEASES};
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
+
+/// Times of a cluster: see [`tidemark_cluster::Settings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterTiming {
+    /// Time between two heartbeats.
+    pub heartbeat: Duration,
+    /// Least time without a leader before an election.
+    pub election_min: Duration,
+    /// Most time without a leader before an election; also the lease.
+    pub election_max: Duration,
+}
+
+impl ClusterTiming {
+    const LAN: ClusterTiming = ClusterTiming {
+        heartbeat: GroupSettings::LAN.heartbeat,
+        election_min: GroupSettings::LAN.election_min,
+        election_max: GroupSettings::LAN.election_max,
+    };
+}
 
 /// The effective configuration; [`Config::default`] has the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,6 +192,12 @@ pub struct Config {
     pub changes_followers: usize,
     /// Sinks that receive the log's changes.
     pub sinks: Vec<String>,
+    /// Which member of a cluster this server is; 0 if its settings name none.
+    pub cluster_node: u64,
+    /// The members that found the cluster.
+    pub cluster_members: Vec<Member>,
+    /// Heartbeats and elections.
+    pub cluster_timing: ClusterTiming,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -248,6 +275,9 @@ impl Default for Config {
             notify_keyspace_events: EventSelection::default(),
             changes_followers: 64,
             sinks: Vec::new(),
+            cluster_node: 0,
+            cluster_members: Vec::new(),
+            cluster_timing: ClusterTiming::LAN,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

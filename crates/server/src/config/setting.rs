@@ -1,5 +1,6 @@
 //! The table of settings: the source of flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
+use super::members::{members, show_members};
 use super::value::{
     DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,
     output_limits, permissions, seconds, show_bind_addresses, show_memory_limit, show_output_limits,
@@ -150,6 +151,7 @@ const COUNTERS: &str = "Counters";
 const LIMITERS: &str = "Limiters";
 const WATCHING: &str = "Watching";
 const CHANGES: &str = "Changes";
+const CLUSTER: &str = "Cluster";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
 /// Longest default age of uncommitted changes of a counter: a day, in milliseconds.
@@ -166,6 +168,9 @@ const LEASES_MAX: u64 = 100_000;
 
 /// Largest size of the log in a setting: a tebibyte.
 const LOG_BYTES_MAX: u64 = 1 << 40;
+
+/// Largest time of the cluster: a minute, in milliseconds.
+const CLUSTER_MS_MAX: u64 = 60_000;
 
 /// All settings, in order of output.
 pub static SETTINGS: &[Setting] = &[
@@ -1165,6 +1170,79 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.sinks.join(" "),
         set: |_, config, text| sinks(text).map(|sinks| config.sinks = sinks),
+    },
+    Setting {
+        name: "cluster-node",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "NUMBER",
+        help: "Which member of the cluster this server is: one of the numbers in cluster-members. 0 for a server \
+               without others; a directory that has been a member stays one.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_node.to_string(),
+        set: |_, config, text| number(text, 0, i64::MAX as u64).map(|node| config.cluster_node = node),
+    },
+    Setting {
+        name: "cluster-members",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "MEMBERS",
+        help: "The members that found the cluster, the same for each: 3 or 5, each as NUMBER=PEERS/CLIENTS with the \
+               addresses at which it listens for other members and for clients, such as \
+               1=10.0.0.1:8379/10.0.0.1:7379, separated by commas. Read at the first start of a directory.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| show_members(&config.cluster_members),
+        set: |_, config, text| members(text).map(|members| config.cluster_members = members),
+    },
+    Setting {
+        name: "cluster-heartbeat-ms",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "MS",
+        help: "Milliseconds between two heartbeats of the leader; the same at all members.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_timing.heartbeat.as_millis().to_string(),
+        set: |_, config, text| {
+            number(text, 1, CLUSTER_MS_MAX)
+                .map(|ms| config.cluster_timing.heartbeat = Duration::from_millis(ms))
+        },
+    },
+    Setting {
+        name: "cluster-election-min-ms",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "MS",
+        help: "Least milliseconds without a leader before a member stands for election: at least two heartbeats.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_timing.election_min.as_millis().to_string(),
+        set: |_, config, text| {
+            number(text, 2, CLUSTER_MS_MAX)
+                .map(|ms| config.cluster_timing.election_min = Duration::from_millis(ms))
+        },
+    },
+    Setting {
+        name: "cluster-election-max-ms",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "MS",
+        help: "Most milliseconds of that wait, and the lease: how long a leader that a majority has answered is the \
+               only one. A busy machine that pauses longer causes an election.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_timing.election_max.as_millis().to_string(),
+        set: |_, config, text| {
+            number(text, 3, CLUSTER_MS_MAX)
+                .map(|ms| config.cluster_timing.election_max = Duration::from_millis(ms))
+        },
     },
     Setting {
         name: "appendfsync",

@@ -1,5 +1,6 @@
 //! Why the data cannot be served.
 
+use crate::group::NodeError;
 use std::io;
 use std::path::PathBuf;
 use tidemark_engine::ApplyError;
@@ -28,6 +29,9 @@ pub enum RecoverError {
         /// Its permission bits.
         mode: u32,
     },
+    /// The directory cannot be that of a member of a cluster.
+    #[error(transparent)]
+    Node(#[from] NodeError),
     /// The log cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),

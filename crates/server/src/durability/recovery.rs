@@ -5,6 +5,7 @@ use crate::config::{Config, LogStorage};
 use crate::data_directory::make_private;
 use crate::durability::loading::{Loading, Source};
 use crate::durability::recover_error::RecoverError;
+use crate::group::Membership;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tidemark_engine::section::{KEYSPACE, NAMED, WATCHED};
 use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
 use tidemark_engine::{Engine, Protocol, Reply};
 use tidemark_log::{
-    Clock, FileStorage, Log, Lsn, MemoryStorage, MmapStorage, Options, Recovery, Retention, Snapshot,
+    Clock, FileStorage, Log, Lsn, Member, MemoryStorage, MmapStorage, Options, Recovery, Retention, Snapshot,
     SnapshotError, Snapshots, Storage, Verify,
 };
 
@@ -33,6 +34,8 @@ pub(crate) struct Recovered {
 /// An open log, and what its recovery found.
 pub(crate) struct OpenLog {
     pub(crate) log: Arc<Log>,
+    /// What is needed to take part in a group, if the directory is that of a member, until it does.
+    pub(crate) membership: Option<(Membership, Member)>,
     recovery: Recovery,
 }
 
@@ -54,8 +57,13 @@ pub(crate) fn open(config: &Config, clock: Clock) -> Result<OpenLog, RecoverErro
         clock,
         ..Options::default()
     };
-    let (log, recovery) = Log::open(storage, options)?;
-    Ok(OpenLog { log: Arc::new(log), recovery })
+    let Some(mut membership) = Membership::open(config, &*storage)? else {
+        let (log, recovery) = Log::open(storage, options)?;
+        return Ok(OpenLog { log: Arc::new(log), membership: None, recovery });
+    };
+    let (log, member, recovery) = Log::open_member(storage, options)?;
+    membership.end_recovery()?;
+    Ok(OpenLog { log: Arc::new(log), membership: Some((membership, member)), recovery })
 }
 
 /// Budget of watched reads per second of replay, none of which has a subscriber yet. Microseconds.
@@ -84,13 +92,15 @@ pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
 
 /// Recovers the state from snapshot and log.
 pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Result<Recovered, RecoverError> {
-    let OpenLog { log, recovery } = opened;
+    let OpenLog { log, recovery, .. } = opened;
     let mut report: Vec<String> = torn_tail(recovery).into_iter().chain(gap(recovery)).collect();
     let (engine, snapshot) = newest_state(log, config, loading, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = log.clock().now();
     let (records, replayed_bytes) = replay(&engine, from, loading)?;
-    engine.keep_queries(log.clock().now_us());
+    if !engine.is_following() {
+        engine.keep_queries(log.clock().now_us());
+    }
     report.push(match records {
         0 if snapshot.is_none() => "the log is empty".to_owned(),
         0 => "no records behind the snapshot".to_owned(),
@@ -98,7 +108,7 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
             "{records} {} of the log applied in {}, up to {}",
             if records == 1 { "record" } else { "records" },
             seconds(log.clock().elapsed(began)),
-            engine.log().appended()
+            engine.applied()
         ),
     });
     // The log after a skipped snapshot is needed again.

@@ -3,22 +3,33 @@
 //! ```text
 //! command::dispatch ─► command::gate: may this command run here? ─► Group ─► Consensus
 //!                                                                     ▲
-//!                      net::event_loop, http: has the term ended? ────┘◄── server::Terms
+//!                      net::event_loop, http: has the term ended? ────┘◄── leadership ◄── node: consensus
+//!
+//!   seat: which member is this directory?      memory: follows the log, or is at its end
 //! ```
 //!
 //! What is told waits for the log's committed watermark in every mode: `Settings::waits_for_commit`.
 
 mod consensus;
+mod leadership;
+mod memory;
+mod node;
 #[cfg(test)]
 pub(crate) mod planted;
+mod seat;
 
-pub use consensus::{Consensus, Member, NodeId, Refusal, Role, Term};
+pub(crate) use consensus::{Consensus, Member, NodeId, Refusal, Role, Term, wire_name};
+pub(crate) use leadership::Leadership;
+pub(crate) use memory::{Ended, keep_with_log};
+pub use node::NodeError;
+pub(crate) use node::{GroupNode, Membership};
+pub use seat::SeatError;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Membership of this node in a group.
-pub struct Group {
+pub(crate) struct Group {
     me: NodeId,
     consensus: Arc<dyn Consensus>,
     /// How many terms of this member have ended.
@@ -27,12 +38,12 @@ pub struct Group {
 
 impl Group {
     /// Creates the membership of the member `me`.
-    pub fn new(me: NodeId, consensus: Arc<dyn Consensus>) -> Group {
+    pub(crate) fn new(me: NodeId, consensus: Arc<dyn Consensus>) -> Group {
         Group { me, consensus, ended_terms: AtomicU64::new(0) }
     }
 
     /// Returns the name of this member.
-    pub fn me(&self) -> NodeId {
+    pub(crate) fn me(&self) -> NodeId {
         self.me
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Planted {
     role: Mutex<Role>,
     refusal: Mutex<Option<Refusal>>,
     is_fresh: AtomicBool,
+    has_lease: AtomicBool,
+    asked: Mutex<Vec<Box<dyn FnOnce(bool) + Send>>>,
 }
 
 impl Planted {
@@ -22,6 +24,8 @@ impl Planted {
             role: Mutex::new(Role::Leading { term: Term(7) }),
             refusal: Mutex::default(),
             is_fresh: true.into(),
+            has_lease: true.into(),
+            asked: Mutex::default(),
         })
     }
 
@@ -39,6 +43,18 @@ impl Planted {
         self.is_fresh.store(is_fresh, Ordering::Relaxed);
     }
 
+    pub(crate) fn set_lease(&self, has_lease: bool) {
+        self.has_lease.store(has_lease, Ordering::Relaxed);
+    }
+
+    /// Answers who has asked the members.
+    pub(crate) fn answer(&self, is_given: bool) -> usize {
+        let asked = std::mem::take(&mut *self.asked.lock().expect("unpoisoned"));
+        let count = asked.len();
+        asked.into_iter().for_each(|then| then(is_given));
+        count
+    }
+
     pub(crate) fn refuse(&self, refusal: Refusal) {
         *self.refusal.lock().expect("unpoisoned") = Some(refusal);
     }
@@ -51,6 +67,14 @@ impl Consensus for Planted {
 
     fn admit(&self) -> Result<Term, Refusal> {
         self.refusal.lock().expect("unpoisoned").map_or(Ok(Term(7)), Err)
+    }
+
+    fn has_lease(&self) -> bool {
+        self.has_lease.load(Ordering::Relaxed)
+    }
+
+    fn confirm(&self, then: Box<dyn FnOnce(bool) + Send>) {
+        self.asked.lock().expect("unpoisoned").push(then);
     }
 
     fn is_fresh(&self) -> bool {

@@ -11,10 +11,16 @@ use crate::subscription::json_cache::JsonCache;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::{Read, SharedQuery};
 use tidemark_log::{Clock, Log, Lsn, Options};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// How often an answer looks again whether this member of a group has its lease, and the pause between two
+/// looks: a second in all.
+const LEASE_LOOKS: u32 = 500;
+const LEASE_PAUSE: Duration = Duration::from_millis(2);
 
 /// The subscribers over HTTP, and the means to wake them.
 pub(crate) struct HttpRegistry {
@@ -131,6 +137,7 @@ impl HttpRegistry {
         until: Option<Until>,
         ended_terms: u64,
     ) -> Result<(), NeverReached> {
+        let mut looks = LEASE_LOOKS;
         loop {
             let moved = self.log_moved.notified();
             tokio::pin!(moved);
@@ -144,8 +151,17 @@ impl HttpRegistry {
             if group.map_or(0, Group::ended_terms) != ended_terms {
                 return Err(NeverReached::TermEnded);
             }
-            if is_reached {
+            if is_reached && group.is_none_or(|group| group.consensus().has_lease()) {
                 return Ok(());
+            }
+            if is_reached {
+                // The lease is renewed, or no quorum answers.
+                if looks == 0 {
+                    return Err(NeverReached::TermEnded);
+                }
+                looks -= 1;
+                tokio::time::sleep(LEASE_PAUSE).await;
+                continue;
             }
             if has_failed(log) {
                 return Err(NeverReached::LogFailed);

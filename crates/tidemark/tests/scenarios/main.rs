@@ -12,6 +12,7 @@ mod book;
 mod circles;
 mod cli;
 mod cli_server;
+mod cluster;
 mod command_table;
 #[path = "../../../engine/tests/support/commands.rs"]
 mod commands;

@@ -321,6 +321,7 @@ impl Connection {
     /// Answers a client with the reply to its long command.
     pub(crate) fn finish_long(&mut self, done: &OffloadResult, cx: &Context<'_>) {
         self.limit_output(cx.config);
+        cx.note_shown();
         offload::finish(&mut self.session, done, cx);
         self.resume(cx);
     }

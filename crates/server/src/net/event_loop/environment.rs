@@ -6,6 +6,7 @@ use crate::net::inbox::Inbox;
 use crate::observe::counters::Counters;
 use crate::shared::Shared;
 use crate::subscription::registry::SubscriptionRegistry;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// State that does not change within a turn.
@@ -15,6 +16,8 @@ pub(super) struct Environment {
     pub(super) config: Arc<Config>,
     pub(super) config_version: u64,
     pub(super) registry: SubscriptionRegistry,
+    /// See [`Context::shows_lead`].
+    pub(super) shows_lead: Cell<bool>,
 }
 
 impl Environment {
@@ -34,6 +37,7 @@ impl Environment {
             registry: &self.registry,
             turn: crate::net::time_slice::TURN,
             now_us: self.shared.clock.now_us(),
+            shows_lead: &self.shows_lead,
         }
     }
 

@@ -4,6 +4,8 @@ use super::WorkerState;
 use super::environment::Environment;
 use crate::context::Context;
 use crate::net::outbox::Reached;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Log, Lsn};
 
@@ -26,6 +28,41 @@ impl DiskTask {
     }
 }
 
+/// What has become of a worker's question to the members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Confirmed {
+    NotAsked,
+    Asked,
+    Given,
+    Refused,
+}
+
+/// Whether the members have confirmed the lead to a worker that has asked.
+#[derive(Default)]
+pub(super) struct Confirmation(AtomicU8);
+
+impl Confirmation {
+    const ALL: [Confirmed; 4] = [Confirmed::NotAsked, Confirmed::Asked, Confirmed::Given, Confirmed::Refused];
+
+    fn ask(&self) {
+        self.0.store(Confirmed::Asked as u8, Ordering::Release);
+    }
+
+    fn answer(&self, is_given: bool) {
+        let answer = if is_given { Confirmed::Given } else { Confirmed::Refused };
+        self.0.store(answer as u8, Ordering::Release);
+    }
+
+    /// Returns the state; an answer is returned once.
+    fn take(&self) -> Confirmed {
+        let state = Self::ALL[usize::from(self.0.load(Ordering::Acquire))];
+        if !matches!(state, Confirmed::Asked) {
+            self.0.store(Confirmed::NotAsked as u8, Ordering::Release);
+        }
+        state
+    }
+}
+
 impl WorkerState {
     /// Whether the log has reached what a connection waits for, or has failed.
     pub(super) fn log_has_moved(&self, environment: &Environment) -> bool {
@@ -44,6 +81,40 @@ impl WorkerState {
         let ended_terms = environment.shared.ended_terms();
         if std::mem::replace(&mut self.ended_terms, ended_terms) != ended_terms {
             (0..self.peers.len()).for_each(|slot| self.close(slot, cx));
+        }
+    }
+
+    /// Whether this turn's replies may be sent. What only the leader knows is told while no other member
+    /// can lead: else the members are asked, and the worker wakes up when they have answered. Costs a
+    /// comparison, and a load and a reading of the clock at a leader.
+    pub(super) fn may_tell(&mut self, environment: &Environment, cx: &Context<'_>) -> bool {
+        let Some(group) = environment.shared.group.as_ref().filter(|_| environment.shows_lead.get()) else {
+            return true;
+        };
+        if group.consensus().has_lease() {
+            environment.shows_lead.set(false);
+            return true;
+        }
+        match self.confirmation.take() {
+            Confirmed::Asked => false,
+            Confirmed::Refused => {
+                // The clients must not wait for a lead that may be elsewhere.
+                let unsent: Vec<usize> = self.flush.clone();
+                unsent.into_iter().for_each(|slot| self.close(slot, cx));
+                environment.shows_lead.set(false);
+                true
+            }
+            // Again if the answer was given and the lease has ended since: commands ran meanwhile.
+            Confirmed::NotAsked | Confirmed::Given => {
+                self.confirmation.ask();
+                let (confirmation, inboxes) = (Arc::clone(&self.confirmation), &environment.shared.inboxes);
+                let inbox = Arc::clone(&inboxes[environment.index]);
+                group.consensus().confirm(Box::new(move |is_given| {
+                    confirmation.answer(is_given);
+                    inbox.wake();
+                }));
+                false
+            }
         }
     }
 
@@ -105,6 +176,7 @@ mod tests {
         shared: Arc<Shared>,
         member: Member,
         clients: Vec<UnixStream>,
+        planted: Arc<Planted>,
         directory: tempfile::TempDir,
     }
 
@@ -122,12 +194,13 @@ mod tests {
             let mut listening = listener::listen(&config, 1).expect("a socket");
             let snapshots = Snapshots::new(Lsn::ZERO, &Clock::System).0;
             let (engine, inboxes) = (Engine::new(Arc::new(log), 4, 1), vec![Arc::new(Inbox::new(waker))]);
-            let group = Group::new(ME, Planted::leading());
+            let planted = Planted::leading();
+            let group = Group::new(ME, Arc::clone(&planted) as _);
             let shared = Arc::new(Shared::in_group(engine, snapshots, config, inboxes, Some(group)));
             let listeners = listening.by_worker.pop().expect("those of one worker");
             let turns = EventLoop::new(Arc::clone(&shared), 0, poll, listeners).expect("a worker");
             let clients = (0..2).map(|_| UnixStream::connect(&path).expect("is accepted")).collect();
-            Worker { turns, shared, member, clients, directory }
+            Worker { turns, shared, member, clients, planted, directory }
         }
 
         /// Has the first client send a change, and runs the worker until it has executed it.
@@ -179,6 +252,33 @@ mod tests {
         worker.turn();
         assert_eq!(worker.received(0).as_deref(), Some("+OK\r\n"));
         assert_eq!(worker.received(1).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_leader_without_a_lease_tells_nothing_until_the_members_confirm_it() {
+        let mut worker = Worker::new();
+        worker.planted.set_lease(false);
+        worker.change();
+        worker.commit();
+        worker.turn();
+        worker.turn();
+        assert_eq!(worker.received(0).as_deref(), Some(""), "another may have changed it");
+        assert_eq!(worker.planted.answer(true), 1, "it asks once");
+        worker.planted.set_lease(true);
+        worker.turn();
+        assert_eq!(worker.received(0).as_deref(), Some("+OK\r\n"));
+    }
+
+    #[test]
+    fn a_leader_that_no_quorum_confirms_closes_who_would_have_been_answered() {
+        let mut worker = Worker::new();
+        worker.planted.set_lease(false);
+        worker.change();
+        worker.commit();
+        worker.turn();
+        worker.planted.answer(false);
+        worker.turn();
+        assert_eq!((worker.received(0), worker.received(1).as_deref()), (None, Some("")));
     }
 
     #[test]

@@ -25,8 +25,10 @@ use crate::net::timers::Timers;
 use crate::shared::Shared;
 use crate::subscription::registry::SubscriptionRegistry;
 use environment::Environment;
+use log_progress::Confirmation;
 use mio::{Events, Poll, Token};
 use peer::Peer;
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,6 +84,8 @@ struct WorkerState {
     stop_at: Option<Instant>,
     /// Terms of this member of a group whose end the worker has heeded.
     ended_terms: u64,
+    /// Whether the members have confirmed the lead.
+    confirmation: Arc<Confirmation>,
 }
 
 impl EventLoop {
@@ -117,9 +121,11 @@ impl EventLoop {
             is_relief_vain: false,
             stop_at: None,
             ended_terms: shared.ended_terms(),
+            confirmation: Arc::default(),
         };
         let registry = SubscriptionRegistry::default();
-        let environment = Environment { shared, index, config, config_version, registry };
+        let shows_lead = Cell::new(false);
+        let environment = Environment { shared, index, config, config_version, registry, shows_lead };
         Ok(EventLoop { environment, state, events: Events::with_capacity(EVENTS) })
     }
 
@@ -221,7 +227,9 @@ impl WorkerState {
         self.look_after_log(environment, &cx);
         // Behind the last look at the log, whose progress may be that of another leader.
         self.heed_end_of_term(environment, &cx);
-        self.send(environment, &cx);
+        if self.may_tell(environment, &cx) {
+            self.send(environment, &cx);
+        }
         self.free_memory(&cx);
         self.free.append(&mut self.closed);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::group::planted::{ME, OTHER, Planted};
-use crate::group::{Group, NodeId, Refusal};
+use crate::group::{Group, NodeId, Refusal, wire_name};
 use crate::http::running;
 
 /// Returns the server of a member over a log that is alone: what is committed is of no interest here.
@@ -107,8 +107,7 @@ fn a_leader_that_may_not_go_on_refuses_before_it_executes() {
     let (bench, planted) = member();
     for (refusal, expected) in [
         (Refusal::NoLeader, "-CLUSTERDOWN The cluster is down: no leader that most members answer"),
-        (Refusal::Transferring, "-TRYAGAIN the leader gives the lead to another member"),
-        (Refusal::Behind { bytes: 5 }, "-TRYAGAIN 5 bytes wait until most members have them"),
+        (Refusal::Changing, "-TRYAGAIN the lead or the members are being changed"),
         (Refusal::Moved(NodeId(99)), "-CLUSTERDOWN The cluster is down: no leader that most members answer"),
     ] {
         planted.refuse(refusal);
@@ -144,7 +143,7 @@ fn the_other_protocols_name_the_leader() {
 fn a_group_is_shown_as_a_redis_cluster_of_one_shard() {
     let (bench, planted) = member();
     let mut connection = bench.connect();
-    let ids = [ME, OTHER, NodeId(3)].map(|id| id.to_string());
+    let ids = [ME, OTHER, NodeId(3)].map(wire_name);
     let [me, other, third] = &ids;
     assert_eq!(me.len(), 40);
     assert_eq!(ask(&mut connection, &bench, "CLUSTER MYID"), format!("$40 {me}"));

@@ -15,6 +15,7 @@ use crate::subscription::channel_publisher::ChannelPublisher;
 use crate::subscription::registry::SubscriptionRegistry;
 use mio::{Poll, Waker};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::time::Duration;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::RetentionLimits;
@@ -32,6 +33,7 @@ struct Bench {
     turn: Duration,
     /// What `shared` reads: time stands still until a test advances it.
     clock: ManualClock,
+    shows_lead: Cell<bool>,
     _poll: Poll,
 }
 
@@ -77,7 +79,16 @@ impl Bench {
         let shared = Shared::in_group(engine, snapshots, config.clone(), inboxes, group);
         let registry = SubscriptionRegistry::default();
         let turn = Duration::from_hours(1);
-        Bench { shared, config, counters: Counters::default(), registry, turn, clock, _poll: poll }
+        Bench {
+            shared,
+            config,
+            counters: Counters::default(),
+            registry,
+            turn,
+            clock,
+            shows_lead: Cell::new(false),
+            _poll: poll,
+        }
     }
 
     fn now(&self) -> Instant {
@@ -138,6 +149,7 @@ impl Bench {
             // Independent of the machine: the commands that a test runs in one turn are fixed.
             turn: self.turn,
             now_us: 1_000_000,
+            shows_lead: &self.shows_lead,
         }
     }
 

@@ -1,0 +1,89 @@
+//! The members that found a cluster, as a setting names them.
+
+use std::collections::BTreeSet;
+
+use tidemark_cluster::{Member, Members, NodeId};
+
+/// Parses members separated by commas or spaces, each as `NUMBER=PEERS/CLIENTS`.
+pub(super) fn members(text: &str) -> Result<Vec<Member>, String> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let members: Vec<Member> = words.map(member).collect::<Result<_, _>>()?;
+    if members.is_empty() {
+        return Ok(members);
+    }
+    if !matches!(members.len(), 3 | 5) {
+        return Err(format!("names {} members; a cluster begins with 3 or 5", members.len()));
+    }
+    let addresses = members.iter().flat_map(|member| [&member.peer_address, &member.client_address]);
+    let mut met = BTreeSet::new();
+    if let Some(address) = addresses.into_iter().find(|address| !met.insert(address.as_str())) {
+        return Err(format!("has the address {address} twice"));
+    }
+    match Members::new(members.clone()) {
+        Ok(_) => Ok(members),
+        Err(error) => Err(format!("is refused: {error}")),
+    }
+}
+
+fn member(word: &str) -> Result<Member, String> {
+    let wrong = || format!("'{word}' is not a member such as 1=10.0.0.1:8379/10.0.0.1:7379");
+    let (number, addresses) = word.split_once('=').ok_or_else(wrong)?;
+    let (peers, clients) = addresses.split_once('/').ok_or_else(wrong)?;
+    let has_port = |address: &str| {
+        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+        port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+    };
+    if !has_port(peers) || !has_port(clients) {
+        return Err(wrong());
+    }
+    Ok(Member {
+        id: NodeId(number.parse().map_err(|_| wrong())?),
+        peer_address: peers.to_owned(),
+        client_address: clients.to_owned(),
+        directory: None,
+        is_voter: true,
+    })
+}
+
+/// Writes members as the setting has them.
+pub(super) fn show_members(members: &[Member]) -> String {
+    let shown = members.iter().map(|member| {
+        let Member { id, peer_address, client_address, .. } = member;
+        format!("{id}={peer_address}/{client_address}")
+    });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREE: &str = "1=10.0.0.1:8379/10.0.0.1:7379,2=b:8379/b:7379,3=[::1]:8379/[::1]:7379";
+
+    #[test]
+    fn members_are_shown_as_they_are_given() {
+        let three = members(THREE).expect("valid");
+        assert_eq!(three.iter().map(|member| member.id.0).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(show_members(&three), THREE);
+        assert_eq!(members(&THREE.replace(',', " ")), Ok(three));
+        assert_eq!(members(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_no_list_of_members_is_refused_in_words() {
+        let refusals = [
+            ("1=a:1/a:2", "3 or 5"),
+            ("1=a:1/a:2,2=b:1", "'2=b:1' is not a member"),
+            ("x=a:1/a:2", "'x=a:1/a:2' is not a member"),
+            ("1=a:1/a:2,2=b:1/b:2,3=c:1/:2", "'3=c:1/:2' is not a member"),
+            ("1=a:1/a:2,2=b:1/b:2,3=a:1/c:2", "address a:1 twice"),
+            ("1=a:1/a:2,1=b:1/b:2,3=c:1/c:2", "name 1"),
+            ("0=a:1/a:2,1=b:1/b:2,3=c:1/c:2", "names begin at 1"),
+            ("1=a:0/a:2,2=b:1/b:2,3=c:1/c:2", "is not a member"),
+        ];
+        for (text, words) in refusals {
+            let refusal = members(text).expect_err(text);
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Whether this member leads, between the consensus, which decides it, and memory, which must have
+//! the whole log before commands run.
+//!
+//! ```text
+//!  consensus: begin_term ─► memory applies what is committed ─► serve: commands run here
+//!             end_term   ─► no command runs, clients are disconnected
+//!             end_log    ─► memory follows the log again
+//!             cut        ─► memory that has what was taken back is dropped and loaded again
+//! ```
+
+use crate::server::say;
+use crate::shared::Shared;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+use tidemark_cluster::Term;
+use tidemark_log::{Clock, Lsn};
+
+/// What the consensus has decided for this member, until memory has done it.
+#[derive(Debug, Default)]
+struct Decisions {
+    /// The term that was won and has not ended, and its first record.
+    won: Option<(Term, Lsn)>,
+    /// The last record of the first term that ended since memory last led or followed.
+    end: Option<Lsn>,
+    /// The log was cut behind this record.
+    cut: Option<Lsn>,
+    /// The log has moved since memory last looked.
+    has_moved: bool,
+    is_stopping: bool,
+}
+
+/// What memory is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    /// The term that this member has won, and its first record.
+    pub(super) won: Option<(Term, Lsn)>,
+    /// The last record that memory has that led until a term ended.
+    pub(super) end: Option<Lsn>,
+    /// The log ends, or ended once, with this record.
+    pub(super) cut: Option<Lsn>,
+    pub(super) is_stopping: bool,
+}
+
+/// Whether this member leads.
+pub(crate) struct Leadership {
+    decisions: Mutex<Decisions>,
+    changed: Condvar,
+    /// The term in which commands run here; 0 if they do not.
+    serving: AtomicU64,
+    /// The server over the memory of now.
+    server: RwLock<Weak<Shared>>,
+    clock: Clock,
+    began: Instant,
+    /// When memory had everything that was committed, last. Milliseconds after `began`.
+    caught_up_ms: AtomicU64,
+}
+
+/// How far memory may be behind for reads on followers.
+const FRESH: Duration = Duration::from_secs(1);
+
+impl Leadership {
+    pub(crate) fn new(clock: &Clock) -> Leadership {
+        Leadership {
+            clock: clock.clone(),
+            began: clock.now(),
+            caught_up_ms: AtomicU64::new(0),
+            decisions: Mutex::default(),
+            changed: Condvar::new(),
+            serving: AtomicU64::new(0),
+            server: RwLock::default(),
+        }
+    }
+
+    /// Returns whether commands may run here as those of `term`. One load.
+    pub(crate) fn serves(&self, term: Term) -> bool {
+        term.0 != 0 && self.serving.load(Ordering::Acquire) == term.0
+    }
+
+    /// Notes that memory has everything that is committed.
+    pub(super) fn note_caught_up(&self) {
+        self.caught_up_ms.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    /// Returns whether memory had everything that was committed a moment ago.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.age_ms().saturating_sub(self.caught_up_ms.load(Ordering::Relaxed)) < FRESH.as_millis() as u64
+    }
+
+    fn age_ms(&self) -> u64 {
+        self.clock.elapsed(self.began).as_millis() as u64
+    }
+
+    /// Begins with memory that has none of what was cut before.
+    pub(crate) fn begin_with(&self, server: Weak<Shared>) {
+        *self.server.write().unwrap_or_else(PoisonError::into_inner) = server;
+        let mut decisions = self.decisions();
+        (decisions.end, decisions.cut, decisions.is_stopping) = (None, None, false);
+    }
+
+    /// The log has moved: there may be more to apply, unless memory leads.
+    pub(crate) fn log_moved(&self) {
+        if self.serving.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        self.decisions().has_moved = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends the thread of memory.
+    pub(crate) fn stop(&self) {
+        self.decisions().is_stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// Returns what memory is to do.
+    pub(super) fn order(&self) -> Order {
+        Self::order_of(&self.decisions())
+    }
+
+    fn order_of(decisions: &Decisions) -> Order {
+        let Decisions { won, end, cut, is_stopping, .. } = *decisions;
+        Order { won, end, cut, is_stopping }
+    }
+
+    /// Waits until the order is another than `done`, or the log moves, or `timeout` has passed.
+    pub(super) fn wait(&self, done: Order, timeout: Duration) -> Order {
+        let decisions = self.decisions();
+        let waits = |decisions: &mut Decisions| !decisions.has_moved && Self::order_of(decisions) == done;
+        let waited = self.changed.wait_timeout_while(decisions, timeout, waits);
+        let (mut decisions, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        decisions.has_moved = false;
+        Self::order_of(&decisions)
+    }
+
+    /// Notes that memory follows, and has nothing of what was cut up to now.
+    pub(super) fn note_following(&self, order: Order) {
+        let mut decisions = self.decisions();
+        decisions.end = decisions.end.filter(|_| decisions.end != order.end);
+        decisions.cut = decisions.cut.filter(|_| decisions.cut != order.cut);
+    }
+
+    /// Has memory lead by `lead` if `term` has not ended; then commands of the term run here. Nothing
+    /// is written to the log meanwhile.
+    pub(super) fn serve(&self, term: Term, lead: impl FnOnce()) {
+        let mut decisions = self.decisions();
+        // Under the lock: the end of the term comes before or behind.
+        if decisions.won.is_none_or(|(won, _)| won != term) {
+            return;
+        }
+        lead();
+        decisions.end = None;
+        self.serving.store(term.0, Ordering::Release);
+        drop(decisions);
+        say(&format!("this member leads the cluster, in term {term}"));
+        if let Some(server) = self.server() {
+            server.begin_term();
+        }
+    }
+
+    fn server(&self) -> Option<std::sync::Arc<Shared>> {
+        self.server.read().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    fn decisions(&self) -> MutexGuard<'_, Decisions> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leadership {
+    /// See [`TermListener::begin_term`](tidemark_cluster::TermListener::begin_term).
+    pub(super) fn begin_term(&self, term: Term, lsn: Lsn) {
+        self.decisions().won = Some((term, lsn));
+        self.changed.notify_all();
+    }
+
+    /// See [`TermListener::end_term`](tidemark_cluster::TermListener::end_term).
+    pub(super) fn end_term(&self) {
+        {
+            let mut decisions = self.decisions();
+            decisions.won = None;
+            self.serving.store(0, Ordering::Release);
+        }
+        if let Some(server) = self.server() {
+            server.end_term();
+        }
+        self.changed.notify_all();
+    }
+
+    /// See [`TermListener::end_log`](tidemark_cluster::TermListener::end_log).
+    pub(super) fn end_log(&self, end: Lsn) {
+        self.decisions().end.get_or_insert(end);
+        self.changed.notify_all();
+    }
+
+    /// See [`TermListener::cut`](tidemark_cluster::TermListener::cut).
+    pub(super) fn cut(&self, lsn: Lsn) {
+        {
+            let mut decisions = self.decisions();
+            decisions.cut = Some(decisions.cut.map_or(lsn, |cut| cut.min(lsn)));
+        }
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Order = Order { won: None, end: None, cut: None, is_stopping: false };
+
+    fn soon(leadership: &Leadership, done: Order) -> Order {
+        leadership.wait(done, Duration::ZERO)
+    }
+
+    #[test]
+    fn commands_run_in_a_term_that_was_won_and_has_not_ended() {
+        let leadership = Leadership::new(&Clock::System);
+        let never = || panic!("memory must not lead");
+        leadership.serve(Term(3), never);
+        assert!(!leadership.serves(Term(3)), "it was not won");
+        leadership.begin_term(Term(3), Lsn(9));
+        assert!(!leadership.serves(Term(3)), "memory may be behind");
+        assert_eq!(soon(&leadership, IDLE).won, Some((Term(3), Lsn(9))));
+        leadership.serve(Term(3), || {});
+        assert!(leadership.serves(Term(3)) && !leadership.serves(Term(4)) && !leadership.serves(Term(0)));
+        leadership.end_term();
+        assert!(!leadership.serves(Term(3)));
+        leadership.serve(Term(3), never);
+        assert!(!leadership.serves(Term(3)), "it is too late");
+    }
+
+    #[test]
+    fn memory_that_led_ends_with_the_first_term_that_ended() {
+        let leadership = Leadership::new(&Clock::System);
+        leadership.begin_term(Term(1), Lsn(1));
+        leadership.serve(Term(1), || {});
+        leadership.end_term();
+        leadership.end_log(Lsn(5));
+        leadership.begin_term(Term(3), Lsn(20));
+        leadership.end_term();
+        leadership.end_log(Lsn(20));
+        let order = leadership.order();
+        assert_eq!(order.end, Some(Lsn(5)), "memory has nothing of the term between");
+        leadership.note_following(order);
+        assert_eq!(leadership.order(), IDLE);
+    }
+
+    #[test]
+    fn a_cut_behind_what_memory_has_is_forgotten_but_no_later_one() {
+        let leadership = Leadership::new(&Clock::System);
+        leadership.cut(Lsn(9));
+        let order = leadership.order();
+        leadership.note_following(order);
+        assert_eq!(leadership.order(), IDLE);
+        leadership.cut(Lsn(7));
+        leadership.note_following(order);
+        assert_eq!(leadership.order().cut, Some(Lsn(7)));
+    }
+
+    #[test]
+    fn the_lowest_cut_counts_until_memory_is_loaded_again() {
+        let leadership = Leadership::new(&Clock::System);
+        leadership.cut(Lsn(7));
+        leadership.cut(Lsn(9));
+        assert_eq!(leadership.order().cut, Some(Lsn(7)));
+        leadership.begin_with(Weak::new());
+        assert_eq!(leadership.order(), IDLE);
+    }
+
+    #[test]
+    fn memory_wakes_for_each_decision_and_when_the_log_moves() {
+        let leadership = Leadership::new(&Clock::System);
+        std::thread::scope(|scope| {
+            let decisions: [&(dyn Fn() + Sync); 4] = [
+                &|| leadership.begin_term(Term(1), Lsn(1)),
+                &|| leadership.cut(Lsn(5)),
+                &|| leadership.log_moved(),
+                &|| leadership.stop(),
+            ];
+            for decide in decisions {
+                let (done, leadership) = (leadership.order(), &leadership);
+                let waiter = scope.spawn(move || leadership.wait(done, Duration::from_mins(10)));
+                decide();
+                waiter.join().expect("it wakes");
+            }
+        });
+    }
+}

@@ -1,0 +1,463 @@
+//! This process as a member of a group: its place, its connections, and the consensus over its log.
+
+use super::consensus::{Consensus, Member as MemberView, Refusal, Role};
+use super::leadership::Leadership;
+use super::seat::{Seat, SeatError};
+use crate::config::{Config, LogStorage};
+use crate::observe::operator_line::OperatorLine;
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidemark_cluster::RandomId;
+use tidemark_cluster::net::{Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport};
+use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
+use tidemark_cluster::vote_file::VoteFile;
+use tidemark_cluster::{
+    Consensus as _, Group, GroupId, GroupParts, Member, Members, NodeId, Settings, Term, TermListener,
+    VoteStore,
+};
+use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
+
+/// The only group of a cluster.
+const GROUP: GroupId = GroupId(0);
+/// File of the votes, in the data directory.
+const VOTE_FILE: &str = "vote";
+/// How often the founder looks whether the others are there.
+const FOUNDING_PAUSE: Duration = Duration::from_millis(20);
+/// Least time between two lines about connections that fail, in seconds.
+const NOTICE_PAUSE_S: u64 = 5;
+
+/// Why this process cannot be a member.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The directory's place is unknown, or is another one.
+    #[error(transparent)]
+    Seat(#[from] SeatError),
+    /// The settings name no member.
+    #[error(
+        "cluster-node is {node}, and cluster-members has {members}: give each member its own number of the list"
+    )]
+    Unlisted {
+        /// The member that the settings name.
+        node: NodeId,
+        /// The members.
+        members: String,
+    },
+    /// A setting does not fit a member.
+    #[error("a member of a cluster cannot have {what}")]
+    Setting {
+        /// What is set.
+        what: &'static str,
+    },
+    /// The directory has data of a server that was alone.
+    #[error(
+        "{} has data, and a cluster begins without any; give the member an empty directory", dir.display()
+    )]
+    Occupied {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// What the member has voted is lost.
+    #[error(
+        "{} is that of a member, and lacks the file `vote`: what the member has voted is unknown; restore the file, \
+         or let a new member take its place with an empty directory", dir.display()
+    )]
+    Votes {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The address for other members cannot be used.
+    #[error("cannot listen for other members on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The member may have lost what it acknowledged.
+    #[error("this member cannot take part: {0}; remove its directory, and let a new member take its place")]
+    Suspect(Suspicion),
+    /// A file or a thread of the member failed.
+    #[error("cannot take part in the cluster: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// This process as a member of a group.
+pub(crate) struct GroupNode {
+    seat: Seat,
+    group: Group,
+    transport: TcpTransport,
+    leadership: Arc<Leadership>,
+    founding: Mutex<Option<Founding>>,
+    suspicion: Mutex<Option<SuspicionFile>>,
+}
+
+/// The directory as that of a member, before its log is opened and until it takes part.
+pub(crate) struct Membership {
+    seat: Seat,
+    suspicion: SuspicionFile,
+}
+
+impl Membership {
+    /// Finds out which member this directory is, if it is one or the settings make it one. The directory
+    /// exists.
+    pub(crate) fn open(config: &Config, storage: &dyn Storage) -> Result<Option<Membership>, NodeError> {
+        let found = Seat::read(&config.dir)?;
+        let is_new = found.is_none();
+        let seat = match (found, config.cluster_node) {
+            (None, 0) => return Ok(None),
+            (Some(seat), 0) => seat,
+            (Some(seat), node) => {
+                seat.check(&config.dir, NodeId(node))?;
+                seat
+            }
+            (None, node) => first_seat(config, NodeId(node))?,
+        };
+        if !config.sinks.is_empty() {
+            return Err(NodeError::Setting { what: "sinks: they do not move with the lead yet" });
+        }
+        if config.log_storage == LogStorage::Memory {
+            return Err(NodeError::Setting {
+                what: "its log in memory: it must not forget what it acknowledged",
+            });
+        }
+        if is_new {
+            if storage.list()?.iter().any(|name| name.ends_with(".log")) {
+                return Err(NodeError::Occupied { dir: config.dir.clone() });
+            }
+            // Before the directory is a member's: a member without the file has lost its votes.
+            VoteFile::open(&config.dir)?;
+            seat.write(&config.dir)?;
+        } else if !config.dir.join(VOTE_FILE).try_exists()? {
+            return Err(NodeError::Votes { dir: config.dir.clone() });
+        }
+        let start = Start {
+            boot: BootId::current(),
+            acknowledges_unsynced: config.durability != Durability::Always,
+            is_new,
+        };
+        Ok(Some(Membership { seat, suspicion: SuspicionFile::begin(&config.dir, start)? }))
+    }
+
+    /// Notes that the log is open. What could be damage is refused there, not cut.
+    pub(crate) fn end_recovery(&mut self) -> Result<(), NodeError> {
+        self.suspicion.end_recovery(false)?;
+        self.suspicion.suspicion().map_or(Ok(()), |suspicion| Err(NodeError::Suspect(suspicion)))
+    }
+}
+
+/// The thread that founds the group.
+struct Founding {
+    thread: JoinHandle<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl GroupNode {
+    /// Takes part in the group. Blocks for a lease if the member has taken part before.
+    pub(crate) fn start(
+        config: &Config,
+        membership: Membership,
+        log: &Arc<Log>,
+        member: LogMember,
+    ) -> Result<GroupNode, NodeError> {
+        let Membership { seat, suspicion } = membership;
+        let leadership = Arc::new(Leadership::new(log.clock()));
+        let (votes, ballot) = VoteFile::open(&config.dir)?;
+        let own = own_address(&seat);
+        let socket = listen(&own).map_err(|error| NodeError::Listen { address: own, error })?;
+        let identity = Identity {
+            cluster: seat.cluster,
+            group: GROUP,
+            node: seat.node,
+            directory: seat.directory,
+            process: RandomId::draw()?,
+        };
+        let settings = Settings {
+            heartbeat: config.cluster_timing.heartbeat,
+            election_min: config.cluster_timing.election_min,
+            election_max: config.cluster_timing.election_max,
+            durability: config.durability,
+            ..Settings::LAN
+        };
+        let net = NetSettings { patience: settings.lease() * 2, ..NetSettings::default() };
+        let events = Arc::new(Events { notices: OperatorLine::every(NOTICE_PAUSE_S, log.clock()) });
+        let listener = Arc::new(Listener {
+            me: seat.node,
+            leadership: Arc::clone(&leadership),
+            transport: OnceLock::new(),
+        });
+        let parts = GroupParts {
+            node: seat.node,
+            settings,
+            log: Arc::clone(log),
+            member,
+            votes: Box::new(Votes(votes)),
+            ballot,
+            listener: Arc::clone(&listener) as _,
+        };
+        let roster = roster(seat.node, &seat.founders);
+        let connected = Arc::clone(&listener);
+        let group = Group::start(parts, move |service| {
+            let runtime = tokio::runtime::Handle::current();
+            let transport =
+                TcpTransport::new(runtime, identity, net, None, events).map_err(io::Error::other)?;
+            transport.set_roster(roster);
+            transport.listen(socket, service)?;
+            Ok(connected.transport.get_or_init(|| transport).clone())
+        })?;
+        let transport = listener.transport.get().expect("the group has connected").clone();
+        let node = GroupNode {
+            seat,
+            group,
+            transport,
+            leadership,
+            founding: Mutex::default(),
+            suspicion: Mutex::new(Some(suspicion)),
+        };
+        node.meet_members();
+        Ok(node)
+    }
+
+    /// Tells the network who the members are, if the group has been founded.
+    fn meet_members(&self) {
+        let members = self.group.members();
+        if !members.is_empty() {
+            self.transport.set_roster(roster(self.seat.node, &members));
+        }
+    }
+
+    /// Founds the group once all of its first members are there, if that is for this one to do: the one
+    /// with the lowest number. From then on the network admits the members' own directories only.
+    pub(crate) fn found(self: &Arc<Self>) -> io::Result<()> {
+        if !self.group.members().is_empty() {
+            return Ok(());
+        }
+        let founder = self.seat.founders.iter().map(|member| member.id).min();
+        let (node, is_over) = (Arc::clone(self), Arc::<AtomicBool>::default());
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("tidemark-found".to_owned()).spawn(move || {
+            while !over.load(Ordering::Acquire) {
+                if !node.group.members().is_empty() {
+                    return;
+                }
+                if founder == Some(node.seat.node)
+                    && node.group.status().last.index == 0
+                    && let Some(members) = node.present_founders()
+                {
+                    // Another attempt follows if the group has no members then.
+                    if let Err(error) = Members::new(members)
+                        .map_err(io::Error::other)
+                        .and_then(|members| node.group.init(members))
+                    {
+                        crate::server::say(&format!("warning: the cluster is not founded yet: {error}"));
+                    }
+                }
+                std::thread::sleep(FOUNDING_PAUSE);
+            }
+        })?;
+        *self.founding.lock().unwrap_or_else(PoisonError::into_inner) = Some(Founding { thread, is_over });
+        Ok(())
+    }
+
+    /// Returns the founders with their directories, once all are connected.
+    fn present_founders(&self) -> Option<Vec<Member>> {
+        let links = self.transport.links();
+        let directory_of = |id: NodeId| {
+            if id == self.seat.node {
+                return Some(self.seat.directory);
+            }
+            let link = links.iter().find(|link| link.peer == id && link.lane == Lane::Control)?;
+            link.directory.filter(|_| link.is_connected)
+        };
+        let founders = self.seat.founders.iter();
+        founders
+            .map(|member| Some(Member { directory: Some(directory_of(member.id)?), ..member.clone() }))
+            .collect()
+    }
+
+    /// Returns the name of this member.
+    pub(crate) fn me(&self) -> NodeId {
+        self.seat.node
+    }
+
+    /// Whether this member leads, between consensus and memory.
+    pub(crate) fn leadership(&self) -> &Arc<Leadership> {
+        &self.leadership
+    }
+
+    /// Ends this member's part, and notes that it ended as it should. The log stays open.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        if let Some(Founding { thread, is_over }) =
+            self.founding.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            is_over.store(true, Ordering::Release);
+            let _ = thread.join();
+        }
+        self.group.close();
+        self.transport.close();
+        match self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(file) => file.stop(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Consensus for GroupNode {
+    fn role(&self) -> Role {
+        match self.group.role() {
+            Role::Leading { term } if !self.leadership.serves(term) => Role::Following { leader: None },
+            role => role,
+        }
+    }
+
+    fn admit(&self) -> Result<Term, Refusal> {
+        match self.group.admit() {
+            Ok(term) if self.leadership.serves(term) => Ok(term),
+            Ok(_) => Err(Refusal::NoLeader),
+            refused => refused,
+        }
+    }
+
+    fn has_lease(&self) -> bool {
+        match self.group.role() {
+            Role::Leading { term } => self.group.has_lease(term),
+            Role::Following { .. } => true,
+        }
+    }
+
+    fn confirm(&self, then: Box<dyn FnOnce(bool) + Send>) {
+        match self.group.role() {
+            Role::Leading { term } => self.group.confirm(term, then),
+            Role::Following { .. } => then(false),
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        matches!(self.group.role(), Role::Following { leader: Some(_) }) && self.leadership.is_fresh()
+    }
+
+    fn members(&self) -> Vec<MemberView> {
+        let links = self.transport.links();
+        let is_reachable = |id: NodeId| {
+            id == self.seat.node
+                || links
+                    .iter()
+                    .any(|link| link.peer == id && link.lane == Lane::Heartbeat && link.is_connected)
+        };
+        let members = self.group.members().into_iter();
+        members
+            .map(|Member { id, client_address, .. }| MemberView {
+                id,
+                client_address,
+                is_reachable: is_reachable(id),
+            })
+            .collect()
+    }
+}
+
+/// Gives a directory its first place.
+fn first_seat(config: &Config, node: NodeId) -> Result<Seat, NodeError> {
+    let founders = config.cluster_members.clone();
+    if !founders.iter().any(|member| member.id == node) {
+        let members = founders.iter().map(|member| member.id.to_string()).collect::<Vec<_>>().join(", ");
+        let members =
+            if members.is_empty() { "no members".to_owned() } else { format!("the members {members}") };
+        return Err(NodeError::Unlisted { node, members });
+    }
+    Ok(Seat { cluster: cluster_of(&founders), node, directory: RandomId::draw()?, founders })
+}
+
+/// Returns the name of the cluster that these members found: the same at each of them.
+fn cluster_of(founders: &[Member]) -> RandomId {
+    use sha2::{Digest as _, Sha256};
+    let mut sorted: Vec<&Member> = founders.iter().collect();
+    sorted.sort_by_key(|member| member.id);
+    let mut hash = Sha256::new();
+    for member in sorted {
+        hash.update(format!("{}={}/{}\n", member.id, member.peer_address, member.client_address));
+    }
+    let hash = hash.finalize();
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    RandomId(id)
+}
+
+/// Returns whom a member admits.
+fn roster(me: NodeId, members: &[Member]) -> Roster {
+    let others = members.iter().filter(|member| member.id != me);
+    let peer = |member: &Member| {
+        (member.id, Peer { address: member.peer_address.clone(), directory: member.directory })
+    };
+    Roster { peers: others.map(peer).collect(), admits_unlisted: false }
+}
+
+fn own_address(seat: &Seat) -> String {
+    let own = seat.founders.iter().find(|member| member.id == seat.node);
+    own.map(|member| member.peer_address.clone()).unwrap_or_default()
+}
+
+fn listen(address: &str) -> io::Result<TcpListener> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    TcpListener::bind(&addresses[..])
+}
+
+/// The file of the vote, as the consensus sees it.
+struct Votes(VoteFile);
+
+impl VoteStore for Votes {
+    fn save(&mut self, ballot: &[u8]) -> io::Result<()> {
+        self.0.save(ballot)
+    }
+}
+
+/// Passes on what the group decides: to memory, and to the network.
+struct Listener {
+    me: NodeId,
+    leadership: Arc<Leadership>,
+    /// `None` until the member is connected.
+    transport: OnceLock<TcpTransport>,
+}
+
+impl TermListener for Listener {
+    fn begin_term(&self, term: Term, lsn: Lsn) {
+        self.leadership.begin_term(term, lsn);
+    }
+
+    fn end_term(&self, _term: Term) {
+        self.leadership.end_term();
+    }
+
+    fn end_log(&self, end: Lsn) {
+        self.leadership.end_log(end);
+    }
+
+    fn cut(&self, lsn: Lsn) {
+        self.leadership.cut(lsn);
+    }
+
+    fn members(&self, members: &[Member]) {
+        if let Some(transport) = self.transport.get() {
+            transport.set_roster(roster(self.me, members));
+        }
+    }
+}
+
+/// Tells the operator of connections that fail.
+struct Events {
+    notices: OperatorLine,
+}
+
+impl NetEvents for Events {
+    fn heartbeats_closed(&self, _peer: NodeId) {}
+
+    fn connection_failed(&self, peer: Option<NodeId>, error: &str) {
+        self.notices.write(|| match peer {
+            Some(peer) => format!("warning: the connection with member {peer}: {error}"),
+            None => format!("warning: a connection to the port for other members: {error}"),
+        });
+    }
+}

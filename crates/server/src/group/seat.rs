@@ -1,0 +1,217 @@
+//! The file `group` in the data directory: which member of which cluster the directory is.
+//!
+//! It is written once, before the member takes part, and names the directory itself: the members
+//! of a group know each other's directories, so a new disk or a copy is not taken for the member.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tidemark_cluster::RandomId;
+use tidemark_cluster::{Member, NodeId};
+
+const NAME: &str = "group";
+/// The file while it is written.
+const TEMPORARY: &str = "group.new";
+const MODE: u32 = 0o600;
+/// Largest file that is read, in bytes.
+const BYTES_MAX: u64 = 64 << 10;
+const HEADER: &str =
+    "# Which member of which cluster this directory is. Written by Tidemark; never change or copy it.\n";
+
+/// A directory's place in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seat {
+    /// The cluster.
+    pub(crate) cluster: RandomId,
+    /// The member.
+    pub(crate) node: NodeId,
+    /// The directory, drawn when it got its place.
+    pub(crate) directory: RandomId,
+    /// The members that found the group.
+    pub(crate) founders: Vec<Member>,
+}
+
+/// Why a directory's place cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SeatError {
+    /// The file cannot be read or written.
+    #[error("cannot use {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The file has other content.
+    #[error(
+        "{} does not say which member this directory is: {reason}; restore the file, or let another member \
+         take this one's place with an empty directory",
+        path.display()
+    )]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The directory is another member than the settings say.
+    #[error("{} says that the directory is {found}, and the settings say {wanted}; correct --dir or the settings of the cluster", path.display())]
+    Another {
+        /// The file.
+        path: PathBuf,
+        /// What the file says.
+        found: String,
+        /// What the settings say.
+        wanted: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    cluster: String,
+    node: u64,
+    directory: String,
+    founders: Vec<FounderText>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FounderText {
+    node: u64,
+    peers: String,
+    clients: String,
+}
+
+impl Seat {
+    /// Reads the directory's place; `None` if it has none.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Seat>, SeatError> {
+        let path = directory.join(NAME);
+        let failed = |error| SeatError::File { path: path.clone(), error };
+        let text = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+            Ok(metadata) if metadata.len() > BYTES_MAX => {
+                let reason = format!("it has {} bytes, more than {BYTES_MAX}", metadata.len());
+                return Err(SeatError::Content { path, reason });
+            }
+            Ok(_) => fs::read_to_string(&path).map_err(failed)?,
+        };
+        let invalid = |reason: String| SeatError::Content { path: path.clone(), reason };
+        let text: Text = toml::from_str(&text).map_err(|error| invalid(error.message().to_owned()))?;
+        let id = |text: &str| text.parse::<RandomId>().map_err(|error| invalid(error.to_string()));
+        let founders = text.founders.into_iter().map(|founder| Member {
+            id: NodeId(founder.node),
+            peer_address: founder.peers,
+            client_address: founder.clients,
+            directory: None,
+            is_voter: true,
+        });
+        Ok(Some(Seat {
+            cluster: id(&text.cluster)?,
+            node: NodeId(text.node),
+            directory: id(&text.directory)?,
+            founders: founders.collect(),
+        }))
+    }
+
+    /// Writes the place; it is durable when this returns.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), SeatError> {
+        let (path, temporary) = (directory.join(NAME), directory.join(TEMPORARY));
+        let text = Text {
+            cluster: self.cluster.to_string(),
+            node: self.node.0,
+            directory: self.directory.to_string(),
+            founders: self
+                .founders
+                .iter()
+                .map(|member| FounderText {
+                    node: member.id.0,
+                    peers: member.peer_address.clone(),
+                    clients: member.client_address.clone(),
+                })
+                .collect(),
+        };
+        let text = toml::to_string(&text).expect("text and numbers have a form in TOML");
+        let write = || {
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&temporary)?;
+            file.write_all(HEADER.as_bytes())?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            File::open(directory)?.sync_all()
+        };
+        write().map_err(|error| SeatError::File { path: path.clone(), error })
+    }
+
+    /// Checks that the directory is the member that the settings name.
+    pub(crate) fn check(&self, directory: &Path, wanted: NodeId) -> Result<(), SeatError> {
+        if self.node == wanted {
+            return Ok(());
+        }
+        Err(SeatError::Another {
+            path: directory.join(NAME),
+            found: format!("member {}", self.node),
+            wanted: format!("member {wanted}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seat() -> Seat {
+        let founder = |id: u64| Member {
+            id: NodeId(id),
+            peer_address: format!("10.0.0.{id}:8379"),
+            client_address: format!("[::{id}]:7379"),
+            directory: None,
+            is_voter: true,
+        };
+        Seat {
+            cluster: RandomId([7; 16]),
+            node: NodeId(2),
+            directory: RandomId([9; 16]),
+            founders: (1..4).map(founder).collect(),
+        }
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert_eq!(Seat::read(directory.path()).expect("no file is no error"), None);
+        seat().write(directory.path()).expect("written");
+        assert_eq!(Seat::read(directory.path()).expect("valid"), Some(seat()));
+        seat().write(directory.path()).expect("written again");
+        let names: Vec<_> = fs::read_dir(directory.path()).expect("readable").collect();
+        assert_eq!(names.len(), 1, "nothing is left over: {names:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_changed_is_no_place() {
+        let directory = tempfile::tempdir().expect("a directory");
+        seat().write(directory.path()).expect("written");
+        let path = directory.path().join(NAME);
+        let whole = fs::read_to_string(&path).expect("readable");
+        for text in ["", "cluster = 5", &whole[..whole.len() / 2], &whole.replace("node = 2", "node = 'x'")] {
+            fs::write(&path, text).expect("writable");
+            let error = Seat::read(directory.path()).expect_err(text).to_string();
+            assert!(error.contains("does not say which member") && error.contains("restore"), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_member_than_the_settings_name_is_refused() {
+        let error = seat().check(Path::new("/data"), NodeId(3)).expect_err("another").to_string();
+        assert!(
+            error.contains("member 2") && error.contains("member 3") && error.contains("--dir"),
+            "{error}"
+        );
+        seat().check(Path::new("/data"), NodeId(2)).expect("the same");
+    }
+}
