@@ -18,6 +18,7 @@ use crate::opening::{LogKind, begin, find_spares, share, take_lock};
 use crate::recovery::{Recovery, recover};
 use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
+use crate::segment::is_of_log;
 use crate::shared::{Health, Parked, Progress, Shared, State, wait};
 use crate::snapshot::{BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
 use crate::storage::{Storage, StorageLock};
@@ -51,6 +52,11 @@ impl Log {
         log.spawn("tidemark-log-relief", move || commit::run_relief(&thread_shared, &thread_committer))?;
         log.shared.wait_for_first_segment();
         Ok((log, recovery))
+    }
+
+    /// Returns whether a directory has or had a log.
+    pub fn is_in(storage: &dyn Storage) -> io::Result<bool> {
+        Ok(storage.list()?.iter().any(|name| is_of_log(name)))
     }
 
     /// Opens the log of a group's member: its batches are the group's entries, and only the

@@ -14,6 +14,7 @@ use crate::net::file_descriptors;
 use crate::net::inbox::Inbox;
 use crate::net::listener::{self, ListenError};
 use crate::net::offload;
+use crate::observe::operator_line::say;
 use crate::sealing_thread;
 use crate::shared::Shared;
 use crate::subscription::channel_publisher;
@@ -21,7 +22,7 @@ use crate::subscription::registry::Listeners;
 use crate::subscription::replay;
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,6 +92,9 @@ pub enum StopError {
     /// This member cannot follow the log of its group.
     #[error("this member cannot follow the log of its group: {0}")]
     Follow(FollowError),
+    /// The consensus has ended.
+    #[error("this member takes no part in its group any more: {0}")]
+    Consensus(String),
     /// This member's part in its group did not end as it should.
     #[error("the end of this member's part in its group could not be noted: {0}")]
     Node(io::Error),
@@ -325,6 +329,7 @@ impl Server {
         if let (Some(node), Some(memory)) = (&self.node, self.memory) {
             node.leadership().stop();
             match joined(memory) {
+                Ok(Ok(Ended::Failed(failure))) => result = result.and(Err(StopError::Consensus(failure))),
                 Ok(Ok(ended)) => is_outdated = ended == Ended::Outdated,
                 Ok(Err(error)) => result = result.and(Err(StopError::Follow(error))),
                 Err(panicked) => result = result.and(Err(panicked)),
@@ -453,13 +458,16 @@ fn keep_memory(
     shared: &Arc<Shared>,
     node: &Arc<GroupNode>,
 ) -> io::Result<JoinHandle<Result<Ended, FollowError>>> {
-    let (shared, leadership) = (Arc::clone(shared), Arc::clone(node.leadership()));
+    let (shared, node, leadership) = (Arc::clone(shared), Arc::clone(node), Arc::clone(node.leadership()));
     std::thread::Builder::new().name("tidemark-memory".to_owned()).spawn(move || {
-        let ended = keep_with_log(&shared, &leadership);
+        let ended = keep_with_log(&shared, &leadership, || node.failure());
         match &ended {
             Ok(Ended::Stopped) => {}
             Ok(Ended::Outdated) => {
-                say("the group has taken back changes of this member: it loads its data again")
+                say("the group has taken back changes of this member: it loads its data again");
+            }
+            Ok(Ended::Failed(failure)) => {
+                say(&format!("error: this member takes no part any more: {failure}"));
             }
             Err(error) => say(&format!("error: this member cannot follow the log: {error}")),
         }
@@ -534,11 +542,6 @@ fn report_old_segments(failure: Option<Failure>) {
         }
         None => "the log drops old segments again".to_owned(),
     });
-}
-
-pub(crate) fn say(line: &str) {
-    // Standard error may be closed.
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Creates an event loop and an inbox for each worker.

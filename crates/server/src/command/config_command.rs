@@ -31,7 +31,14 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     let changes = read_changes(pairs)?;
     let shared = cx.shared;
     shared.settings.change(
-        |config| apply(config, &changes),
+        |config| {
+            let durability = config.durability;
+            apply(config, &changes)?;
+            if shared.group.is_some() && config.durability != durability {
+                return Err(failed("durability", "a member of a cluster changes it by a restart"));
+            }
+            Ok(())
+        },
         |config| {
             shared.client_memory.budget.set_limit(config.maxmemory_clients.bytes());
             shared.configure(&shared.engine, config, cx.now_us);

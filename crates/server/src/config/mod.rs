@@ -198,6 +198,8 @@ pub struct Config {
     pub cluster_members: Vec<Member>,
     /// Heartbeats and elections.
     pub cluster_timing: ClusterTiming,
+    /// Whether a member takes part that may have lost what it acknowledged.
+    pub cluster_accept_loss: bool,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -278,6 +280,7 @@ impl Default for Config {
             cluster_node: 0,
             cluster_members: Vec::new(),
             cluster_timing: ClusterTiming::LAN,
+            cluster_accept_loss: false,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

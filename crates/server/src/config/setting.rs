@@ -1245,6 +1245,19 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "cluster-accept-loss",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "yes|no",
+        help: "Take part although this member may have lost what it acknowledged, after a power failure for example. \
+               For one start: if others have lost it too, it is lost for good.",
+        literal: Literal::Switch,
+        changeable: false,
+        fallback: "",
+        get: |_, config| show_yes_no(config.cluster_accept_loss),
+        set: |_, config, text| yes_no(text).map(|value| config.cluster_accept_loss = value),
+    },
+    Setting {
         name: "appendfsync",
         alias: None,
         group: COMPATIBILITY,

@@ -62,7 +62,7 @@ pub(crate) fn open(config: &Config, clock: Clock) -> Result<OpenLog, RecoverErro
         return Ok(OpenLog { log: Arc::new(log), membership: None, recovery });
     };
     let (log, member, recovery) = Log::open_member(storage, options)?;
-    membership.end_recovery()?;
+    membership.end_recovery(config)?;
     Ok(OpenLog { log: Arc::new(log), membership: Some((membership, member)), recovery })
 }
 

@@ -7,6 +7,9 @@ pub(crate) fn wire_name(id: NodeId) -> String {
     format!("{:040x}", id.0)
 }
 
+/// Is called with whether the members have confirmed the lead.
+pub(crate) type Confirmation = Box<dyn FnOnce(bool) + Send>;
+
 /// A member of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
@@ -36,7 +39,7 @@ pub(crate) trait Consensus: Send + Sync + 'static {
 
     /// Asks the members whether this one still leads, and calls `then` with their answer, on another
     /// thread.
-    fn confirm(&self, then: Box<dyn FnOnce(bool) + Send>);
+    fn confirm(&self, then: Confirmation);
 
     /// Returns whether this follower knows the leader's state up to the bound that the group has
     /// set for reads on followers.

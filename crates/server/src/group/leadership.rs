@@ -8,7 +8,7 @@
 //!             cut        ─► memory that has what was taken back is dropped and loaded again
 //! ```
 
-use crate::server::say;
+use crate::observe::operator_line::say;
 use crate::shared::Shared;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};

@@ -2,7 +2,7 @@
 //! one does.
 
 use super::leadership::{Leadership, Order};
-use crate::server::say;
+use crate::observe::operator_line::say;
 use crate::shared::Shared;
 use std::time::Duration;
 use tidemark_engine::{FollowError, Follower};
@@ -12,20 +12,26 @@ use tidemark_log::Lsn;
 const PULSE: Duration = Duration::from_millis(100);
 
 /// Why memory is no longer that of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The server stops.
     Stopped,
     /// Memory has changes that the group has taken back, or the log no longer has what comes next.
     Outdated,
+    /// The consensus has ended: this member takes no part any more.
+    Failed(String),
 }
 
-/// Keeps the engine of a server with the log of its member, until the server stops or memory has to be
-/// loaded again.
+/// Keeps the engine of a server with the log of its member, until the server stops, memory has to be
+/// loaded again, or the consensus has ended, which `failure` says.
 ///
 /// # Errors
 /// The log cannot be read, or has a record that cannot be applied.
-pub(crate) fn keep_with_log(shared: &Shared, leadership: &Leadership) -> Result<Ended, FollowError> {
+pub(crate) fn keep_with_log(
+    shared: &Shared,
+    leadership: &Leadership,
+    failure: impl Fn() -> Option<String>,
+) -> Result<Ended, FollowError> {
     let mut memory = Memory { shared, leadership, follower: None };
     let mut order = leadership.order();
     loop {
@@ -37,6 +43,9 @@ pub(crate) fn keep_with_log(shared: &Shared, leadership: &Leadership) -> Result<
             return Ok(ended);
         }
         order = leadership.wait(order, PULSE);
+        if let Some(failure) = failure() {
+            return Ok(Ended::Failed(failure));
+        }
     }
 }
 

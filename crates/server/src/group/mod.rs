@@ -18,6 +18,8 @@ mod node;
 pub(crate) mod planted;
 mod seat;
 
+#[cfg(test)]
+pub(crate) use consensus::Confirmation;
 pub(crate) use consensus::{Consensus, Member, NodeId, Refusal, Role, Term, wire_name};
 pub(crate) use leadership::Leadership;
 pub(crate) use memory::{Ended, keep_with_log};

@@ -1,10 +1,10 @@
 //! This process as a member of a group: its place, its connections, and the consensus over its log.
 
-use super::consensus::{Consensus, Member as MemberView, Refusal, Role};
+use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role};
 use super::leadership::Leadership;
 use super::seat::{Seat, SeatError};
 use crate::config::{Config, LogStorage};
-use crate::observe::operator_line::OperatorLine;
+use crate::observe::operator_line::{OperatorLine, say};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -79,7 +79,10 @@ pub enum NodeError {
         error: io::Error,
     },
     /// The member may have lost what it acknowledged.
-    #[error("this member cannot take part: {0}; remove its directory, and let a new member take its place")]
+    #[error(
+        "this member does not take part: {0}. If all other members run and have the log, or a loss is acceptable, \
+         start it with --cluster-accept-loss yes"
+    )]
     Suspect(Suspicion),
     /// A file or a thread of the member failed.
     #[error("cannot take part in the cluster: {0}")]
@@ -126,7 +129,7 @@ impl Membership {
             });
         }
         if is_new {
-            if storage.list()?.iter().any(|name| name.ends_with(".log")) {
+            if Log::is_in(storage)? {
                 return Err(NodeError::Occupied { dir: config.dir.clone() });
             }
             // Before the directory is a member's: a member without the file has lost its votes.
@@ -144,9 +147,19 @@ impl Membership {
     }
 
     /// Notes that the log is open. What could be damage is refused there, not cut.
-    pub(crate) fn end_recovery(&mut self) -> Result<(), NodeError> {
+    ///
+    /// # Errors
+    /// The member may have lost what it acknowledged, and that is not accepted.
+    pub(crate) fn end_recovery(&mut self, config: &Config) -> Result<(), NodeError> {
         self.suspicion.end_recovery(false)?;
-        self.suspicion.suspicion().map_or(Ok(()), |suspicion| Err(NodeError::Suspect(suspicion)))
+        match self.suspicion.suspicion() {
+            None => Ok(()),
+            Some(suspicion) if !config.cluster_accept_loss => Err(NodeError::Suspect(suspicion)),
+            Some(_) => {
+                say("warning: this member takes part although it may have lost what it acknowledged");
+                Ok(self.suspicion.heal()?)
+            }
+        }
     }
 }
 
@@ -253,7 +266,7 @@ impl GroupNode {
                         .map_err(io::Error::other)
                         .and_then(|members| node.group.init(members))
                     {
-                        crate::server::say(&format!("warning: the cluster is not founded yet: {error}"));
+                        say(&format!("warning: the cluster is not founded yet: {error}"));
                     }
                 }
                 std::thread::sleep(FOUNDING_PAUSE);
@@ -287,6 +300,11 @@ impl GroupNode {
     /// Whether this member leads, between consensus and memory.
     pub(crate) fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
+    }
+
+    /// Returns why the consensus has ended; `None` while it goes on.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.group.status().failure
     }
 
     /// Ends this member's part, and notes that it ended as it should. The log stays open.
@@ -329,7 +347,7 @@ impl Consensus for GroupNode {
         }
     }
 
-    fn confirm(&self, then: Box<dyn FnOnce(bool) + Send>) {
+    fn confirm(&self, then: Confirmation) {
         match self.group.role() {
             Role::Leading { term } => self.group.confirm(term, then),
             Role::Following { .. } => then(false),

@@ -1,6 +1,6 @@
 //! Consensus that says what a test wants.
 
-use super::{Consensus, Member, NodeId, Refusal, Role, Term};
+use super::{Confirmation, Consensus, Member, NodeId, Refusal, Role, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ pub(crate) struct Planted {
     refusal: Mutex<Option<Refusal>>,
     is_fresh: AtomicBool,
     has_lease: AtomicBool,
-    asked: Mutex<Vec<Box<dyn FnOnce(bool) + Send>>>,
+    asked: Mutex<Vec<Confirmation>>,
 }
 
 impl Planted {
@@ -73,7 +73,7 @@ impl Consensus for Planted {
         self.has_lease.load(Ordering::Relaxed)
     }
 
-    fn confirm(&self, then: Box<dyn FnOnce(bool) + Send>) {
+    fn confirm(&self, then: Confirmation) {
         self.asked.lock().expect("unpoisoned").push(then);
     }
 

@@ -1,9 +1,15 @@
-//! Rate-limited lines on standard error about what clients cause.
+//! Lines on standard error for the operator; those about what clients cause are rate-limited.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tidemark_log::Clock;
+
+/// Writes a line to the operator.
+pub(crate) fn say(line: &str) {
+    // Standard error may be closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// A kind of line that is written at most once per interval.
 #[derive(Debug)]

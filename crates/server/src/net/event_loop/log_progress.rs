@@ -99,7 +99,10 @@ impl WorkerState {
             Confirmed::Asked => false,
             Confirmed::Refused => {
                 // The clients must not wait for a lead that may be elsewhere.
-                let unsent: Vec<usize> = self.flush.clone();
+                let has_unsent = |slot: &usize| {
+                    self.peer(*slot).is_some_and(|peer| !peer.connection.session.outbox.sendable().is_empty())
+                };
+                let unsent: Vec<usize> = self.flush.iter().copied().filter(has_unsent).collect();
                 unsent.into_iter().for_each(|slot| self.close(slot, cx));
                 environment.shows_lead.set(false);
                 true

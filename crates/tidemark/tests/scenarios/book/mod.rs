@@ -144,6 +144,7 @@ macro_rules! run_pages {
 run_pages! {
     the_readme_works: "README.md",
     changes_works: "docs/changes.md",
+    cluster_works: "docs/cluster.md",
     client_tracking_works: "docs/client-tracking.md",
     counters_works: "docs/counters.md",
     keyspace_notifications_works: "docs/keyspace-notifications.md",
