@@ -14,6 +14,7 @@ use crate::execute::noted::Noted;
 use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::change::{Change, Changes, points_of};
+use crate::persist::points::PointsRun;
 use crate::persist::record::{Cursor, kind};
 use crate::watch::Scope;
 use crate::wire::reply::Reply;
@@ -70,8 +71,7 @@ fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> 
         // Before others are locked.
         held = held.filter(|_| holds_all);
         let keys = held.get_or_insert_with(|| {
-            let mut keys =
-                if holds_all { all() } else { lock_changed(engine, db, &[run.key], record.time_us) };
+            let mut keys = if holds_all { all() } else { lock_run(engine, db, &run, record.time_us) };
             keys.begin_replay();
             keys
         });
@@ -204,8 +204,8 @@ fn run_change(
 fn lock_changes<'e>(engine: &'e Engine, changes: &[Change<'_>], now_us: u64) -> Keys<'e> {
     match changes {
         [Change::Command { command, db, args }] => engine.lock_for(&Call { command, args, db: *db, now_us }),
-        [Change::Expired { db, keys }] => lock_changed(engine, *db, keys, now_us),
-        [Change::Points(points)] => lock_changed(engine, points.db(), &[points.key()], now_us),
+        [Change::Expired { db, keys }] => lock_changed(engine, *db, keys, false, now_us),
+        [Change::Points(points)] => lock_run(engine, points.db(), &points.run(), now_us),
         several => {
             let calls = several.iter().filter_map(|change| match change {
                 Change::Command { command, db, args } => Some(Call { command, args, db: *db, now_us }),
@@ -217,10 +217,17 @@ fn lock_changes<'e>(engine: &'e Engine, changes: &[Change<'_>], now_us: u64) -> 
     }
 }
 
-/// Locks keys that change, and what is read together with them.
-fn lock_changed<'e>(engine: &'e Engine, db: u8, keys: &[&[u8]], now_us: u64) -> Keys<'e> {
+/// Locks a series that gets points, and what is read together with it.
+fn lock_run<'e>(engine: &'e Engine, db: u8, run: &PointsRun<'_>, now_us: u64) -> Keys<'e> {
+    // A series that is there keeps its labels.
+    lock_changed(engine, db, &[run.key], run.definition.is_some(), now_us)
+}
+
+/// Locks keys that change, and what is read together with them; `brings` tells whether one may get a series
+/// that watched reads select by its labels.
+fn lock_changed<'e>(engine: &'e Engine, db: u8, keys: &[&[u8]], brings: bool, now_us: u64) -> Keys<'e> {
     let keys = || keys.iter().copied();
-    let locked = engine.lock_reachable(engine.lock_keys(keys()), Access::Write, keys, |_| false);
+    let locked = engine.lock_reachable(engine.lock_keys(keys()), Access::Write, keys, |_| brings);
     engine.keys(locked, db, now_us)
 }
 
