@@ -86,7 +86,14 @@ pub enum NodeError {
     Suspect(Suspicion),
     /// A file or a thread of the member failed.
     #[error("cannot take part in the cluster: {0}")]
-    Start(#[from] io::Error),
+    Start(io::Error),
+}
+
+// Not derived: the message has the error, which would be its source and be printed twice.
+impl From<io::Error> for NodeError {
+    fn from(error: io::Error) -> NodeError {
+        NodeError::Start(error)
+    }
 }
 
 /// This process as a member of a group.
