@@ -55,6 +55,21 @@ impl Cluster {
         self.servers[member].take().expect("the member runs").kill();
     }
 
+    /// Stops a member's process until it gets `SIGCONT`.
+    fn stop(&self, member: usize) {
+        let server = self.servers[member].as_ref().expect("the member runs");
+        server.signal("STOP");
+        // Its threads go on until the one that got the signal has run.
+        let tasks = format!("/proc/{}/task", server.child.id());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = task.and_then(|task| std::fs::read_to_string(task.path().join("stat")));
+            stat.is_ok_and(|stat| stat.contains(") T "))
+        };
+        wait_until("all threads are stopped", || {
+            std::fs::read_dir(&tasks).expect("the process is there").all(is_stopped)
+        });
+    }
+
     /// Sets a key at the leader, whichever that is. Repeats it until it is acknowledged.
     fn set(&self, key: &str, value: &str) {
         wait_until("a change is acknowledged", || self.try_set(key, value).is_some());
@@ -144,7 +159,7 @@ fn a_leader_that_was_stopped_tells_nothing_that_the_others_do_not_have() {
     let cluster = Cluster::found();
     let leader = cluster.leader();
     let mut stale = Client::connect(cluster.clients[leader]).expect("the leader accepts");
-    cluster.servers[leader].as_ref().expect("it runs").signal("STOP");
+    cluster.stop(leader);
     // In its socket when it wakes up: another leads meanwhile.
     stale.send(&["SET", "stale", "1"]).expect("the kernel takes it");
     let others = [(leader + 1) % 3, (leader + 2) % 3];
