@@ -9,6 +9,7 @@ use std::io;
 use std::net::{TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,6 +29,8 @@ const GROUP: GroupId = GroupId(0);
 const VOTE_FILE: &str = "vote";
 /// How often the founder looks whether the others are there.
 const FOUNDING_PAUSE: Duration = Duration::from_millis(20);
+/// Lines about connections that wait to be written.
+const NOTICES_MAX: usize = 16;
 /// Least time between two lines about connections that fail, in seconds.
 const NOTICE_PAUSE_S: u64 = 5;
 
@@ -204,7 +207,7 @@ impl GroupNode {
             ..Settings::LAN
         };
         let net = NetSettings { patience: settings.lease() * 2, ..NetSettings::default() };
-        let events = Arc::new(Events { notices: OperatorLine::every(NOTICE_PAUSE_S, log.clock()) });
+        let events = Arc::new(Events::start(OperatorLine::every(NOTICE_PAUSE_S, log.clock()))?);
         let listener = Arc::new(Listener {
             me: seat.node,
             leadership: Arc::clone(&leadership),
@@ -253,10 +256,10 @@ impl GroupNode {
     /// Founds the group once all of its first members are there, if that is for this one to do: the one
     /// with the lowest number. From then on the network admits the members' own directories only.
     pub(crate) fn found(self: &Arc<Self>) -> io::Result<()> {
-        if !self.group.members().is_empty() {
+        let founder = self.seat.founders.iter().map(|member| member.id).min();
+        if founder != Some(self.seat.node) || !self.group.members().is_empty() {
             return Ok(());
         }
-        let founder = self.seat.founders.iter().map(|member| member.id).min();
         let (node, is_over) = (Arc::clone(self), Arc::<AtomicBool>::default());
         let over = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("tidemark-found".to_owned()).spawn(move || {
@@ -264,8 +267,7 @@ impl GroupNode {
                 if !node.group.members().is_empty() {
                     return;
                 }
-                if founder == Some(node.seat.node)
-                    && node.group.status().last.index == 0
+                if node.group.status().last.index == 0
                     && let Some(members) = node.present_founders()
                 {
                     // Another attempt follows if the group has no members then.
@@ -411,7 +413,7 @@ fn cluster_of(founders: &[Member]) -> RandomId {
     RandomId(id)
 }
 
-/// Returns whom a member admits.
+/// Returns the members that a member admits: all others.
 fn roster(me: NodeId, members: &[Member]) -> Roster {
     let others = members.iter().filter(|member| member.id != me);
     let peer = |member: &Member| {
@@ -471,18 +473,32 @@ impl TermListener for Listener {
     }
 }
 
-/// Tells the operator of connections that fail.
+/// Tells the operator of connections that fail, from a thread of its own: standard error may block, and
+/// the consensus must not wait for it.
 struct Events {
-    notices: OperatorLine,
+    notices: SyncSender<String>,
+}
+
+impl Events {
+    fn start(line: OperatorLine) -> io::Result<Events> {
+        let (notices, written) = std::sync::mpsc::sync_channel::<String>(NOTICES_MAX);
+        std::thread::Builder::new().name("tidemark-notices".to_owned()).spawn(move || {
+            // Until the connections are closed.
+            written.iter().for_each(|notice| line.write(|| notice));
+        })?;
+        Ok(Events { notices })
+    }
 }
 
 impl NetEvents for Events {
     fn heartbeats_closed(&self, _peer: NodeId) {}
 
     fn connection_failed(&self, peer: Option<NodeId>, error: &str) {
-        self.notices.write(|| match peer {
+        let notice = match peer {
             Some(peer) => format!("warning: the connection with member {peer}: {error}"),
             None => format!("warning: a connection to the port for other members: {error}"),
-        });
+        };
+        // Those beyond the queue are left out.
+        let _ = self.notices.try_send(notice);
     }
 }
