@@ -7,6 +7,7 @@ use crate::error::CommandError;
 use crate::keyspace::{self, DATABASES, Entry, SLOTS, Table, reclaim};
 use crate::random::Random;
 use crate::value::Type;
+use crate::wire::reply::Reply;
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     Command::new(group, id, name, arity, flags, KeySpec::All, Run::Keys(run))
@@ -124,6 +125,12 @@ fn keys_in_slot(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
             count += 1;
         }
     });
+    reply_found(ctx, count, &found);
+    Ok(())
+}
+
+/// Replies with elements that were collected apart, because their number comes first.
+fn reply_found(ctx: &mut Context<'_, '_>, count: usize, found: &Reply) {
     ctx.reply.array(count);
     ctx.reply.encoded(found.bytes());
     if found.was_refused() {
@@ -131,7 +138,6 @@ fn keys_in_slot(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
     } else if found.has_overflowed() {
         ctx.reply.overflow();
     }
-    Ok(())
 }
 
 fn slot_of(number: i64) -> Option<usize> {
@@ -162,13 +168,7 @@ fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
             }
         });
     }
-    ctx.reply.array(count);
-    ctx.reply.encoded(found.bytes());
-    if found.was_refused() {
-        ctx.reply.refuse();
-    } else if found.has_overflowed() {
-        ctx.reply.overflow();
-    }
+    reply_found(ctx, count, &found);
     Ok(())
 }
 
