@@ -36,7 +36,7 @@ pub(super) struct Hello {
     pub(super) node: NodeId,
     pub(super) directory: RandomId,
     pub(super) process: RandomId,
-    /// Whom it means to talk to.
+    /// The member that it wants to talk to.
     pub(super) to: NodeId,
 }
 

@@ -105,7 +105,7 @@ impl<C: Cfg> Node<C> {
     ///
     /// # Errors
     /// This member does not lead, is the one to be removed, or is not alone in changing members; or
-    /// nobody would vote.
+    /// no voter would be left.
     pub(crate) async fn remove(&self, node: NodeId, patience: Duration) -> Result<(), ChangeError> {
         let term = self.leading_term()?;
         if node == self.me() {

@@ -49,8 +49,8 @@ pub(crate) struct AckClock<C: Cfg> {
 }
 
 impl<C: Cfg> AckClock<C> {
-    /// Notes the answer of `node` to a request of `term` that was sent at `sent`. Whoever knows a
-    /// newer ballot promises nothing.
+    /// Notes the answer of `node` to a request of `term` that was sent at `sent`. A member that
+    /// knows a newer ballot promises nothing.
     fn note(&self, node: NodeId, term: u64, sent: InstantOf<C>, answer: AppendAnswer) {
         if !matches!(answer, AppendAnswer::Deposed(_)) {
             self.acks.note(node.0, term, sent - self.began);

@@ -150,7 +150,7 @@ impl<C: Cfg> RaftLogStorage<C> for Storage {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let ballot = from_vote(vote);
-        // The first moment at which a term ends: nobody knows of the ballot yet.
+        // A term ends here first: no other member knows of the ballot yet.
         self.reign.note_ballot(ballot);
         self.driver.save_ballot(ballot).await
     }

@@ -224,7 +224,7 @@ impl Outgoing {
         self.asked.clear();
         if self.phase != Phase::Done {
             self.phase = Phase::Offer;
-            // Failures of connections are counted by who makes them.
+            // The caller counts failures of connections.
             self.offers_without_progress = 0;
         }
     }

@@ -23,7 +23,7 @@ const LIKELY_BYTES_MAX: usize = 1 << 20;
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// First frame of a connection: who connects, and to whom.
+    /// First frame of a connection: the member that connects, and the one that it looks for.
     Hello,
     /// Answer to a hello.
     Welcome,

@@ -91,7 +91,8 @@ fn objection_to(
     }
     Some(match refusal {
         Refusal::Moved(leader) => match group.address_of(leader) {
-            // Clients send what has no key to each node that takes changes: they look for it anew.
+            // Cluster clients send a change without a key to every leader. At this error they ask again which
+            // nodes lead.
             Some(_) if need.slot().is_none() && is_redis_write => {
                 CommandError::text("READONLY You can't write against a read only replica.")
             }

@@ -101,7 +101,7 @@ fn a_snapshot_waits_no_longer_than_its_node_leads() {
 }
 
 #[test]
-fn nobody_waits_for_the_durability_of_what_is_taken_back() {
+fn no_caller_waits_for_the_durability_of_what_is_taken_back() {
     let (log, member) = leader(&MemoryStorage::new());
     write(&log, &member, 1, &[b"kept"]);
     member.sync().expect("syncs");
