@@ -251,7 +251,8 @@ impl Server {
         self.helpers.extend(offload::start(shared).map_err(no_thread)?);
         self.helpers.push(channel_publisher::start(shared).map_err(no_thread)?);
         shared.feed.start().map_err(no_thread)?;
-        let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
+        let (addresses, log) = (&shared.settings.current().sinks, shared.engine.log());
+        let sinks = shared.sinks.start(addresses, &shared.feed, log, || shared.leads());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         shared.install(recovered.engine);
         self.helpers.push(sealing_thread::start(shared).map_err(no_thread)?);

@@ -370,6 +370,7 @@ impl Shared {
 
     /// The lead is here from now on: what is due becomes this node's work.
     pub(crate) fn begin_term(&self) {
+        self.sinks.lead_changed(|| self.leads());
         self.wake_all();
     }
 
@@ -379,6 +380,7 @@ impl Shared {
         if let Some(group) = &self.group {
             group.end_term();
         }
+        self.sinks.lead_changed(|| self.leads());
         self.wake_all();
     }
 

@@ -45,14 +45,28 @@ pub(crate) fn objection(address: &str) -> Option<String> {
 
 #[cfg(feature = "sinks")]
 impl Sinks {
-    /// Starts a sink for each address.
-    pub(crate) fn start(&self, addresses: &[String], feed: &Arc<Feed>, log: &Arc<Log>) -> io::Result<()> {
+    /// Starts a sink for each address. They deliver if `leads` says so.
+    pub(crate) fn start(
+        &self,
+        addresses: &[String],
+        feed: &Arc<Feed>,
+        log: &Arc<Log>,
+        leads: impl Fn() -> bool,
+    ) -> io::Result<()> {
         // The configuration has refused invalid addresses.
         let addresses: Vec<_> = addresses.iter().filter_map(|address| address.parse().ok()).collect();
         if !addresses.is_empty() {
-            *self.lock() = Some(Running::start(addresses, feed, log)?);
+            let mut running = self.lock();
+            *running = Some(Running::start(addresses, feed, log, leads())?);
         }
         Ok(())
+    }
+
+    /// Has the sinks deliver if `leads` says so, and else wait.
+    pub(crate) fn lead_changed(&self, leads: impl Fn() -> bool) {
+        let running = self.lock();
+        // Asked under the lock: the last call sets what holds then.
+        running.iter().for_each(|running| running.set_active(leads()));
     }
 
     /// Stops all sinks.
@@ -90,9 +104,18 @@ pub(crate) fn objection(_address: &str) -> Option<String> {
 #[cfg(not(feature = "sinks"))]
 impl Sinks {
     #[expect(clippy::unused_self, reason = "the same with the feature")]
-    pub(crate) fn start(&self, _: &[String], _: &Arc<Feed>, _: &Arc<Log>) -> io::Result<()> {
+    pub(crate) fn start(
+        &self,
+        _: &[String],
+        _: &Arc<Feed>,
+        _: &Arc<Log>,
+        _: impl Fn() -> bool,
+    ) -> io::Result<()> {
         Ok(())
     }
+
+    #[expect(clippy::unused_self, reason = "the same with the feature")]
+    pub(crate) fn lead_changed(&self, _: impl Fn() -> bool) {}
 
     pub(crate) fn stop(&self) {
         self.lock().take();

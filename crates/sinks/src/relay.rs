@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidemark_changes::{End, Feed, Follower, NotFollowed};
 use tidemark_log::{Log, Lsn};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Pause after the first failure; doubles after each further one.
@@ -43,15 +44,37 @@ impl Relay {
     pub(crate) fn new(feed: &Arc<Feed>, log: &Log, address: Address) -> Relay {
         let origin = match address.start {
             Start::Floor => log.floor().previous(),
-            Start::End => log.appended(),
+            Start::End => log.committed(),
             Start::Behind(lsn) => lsn,
         };
         let status = Arc::new(Status::new(address.to_string()));
         Relay { feed: Arc::clone(feed), address, origin, status }
     }
 
-    /// Delivers changes forever, or until only an operator can help.
-    pub(crate) async fn run<O: Outlet>(self, target: &O::Target) {
+    /// Delivers changes while it is active.
+    pub(crate) async fn run<O: Outlet>(self, target: &O::Target, mut active: watch::Receiver<bool>) {
+        loop {
+            if !*active.borrow() {
+                self.status.stand_by();
+            }
+            // An error means that the sinks are dropped.
+            if active.wait_for(|is_active| *is_active).await.is_err() {
+                return;
+            }
+            self.status.wake();
+            tokio::select! {
+                () = self.deliver::<O>(target) => {}
+                _ = active.wait_for(|is_active| !*is_active) => {}
+            }
+            // What only an operator can mend may be mended when this sink becomes active again.
+            if active.wait_for(|is_active| !*is_active).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Delivers changes until only an operator can help.
+    async fn deliver<O: Outlet>(&self, target: &O::Target) {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.pass_on::<O>(target, &mut pause).await {

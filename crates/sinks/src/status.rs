@@ -16,6 +16,8 @@ pub enum State {
     Retrying,
     /// Stopped by an error that only an operator can fix.
     Stopped,
+    /// Waiting while another member of the cluster delivers.
+    StandingBy,
 }
 
 impl State {
@@ -26,6 +28,7 @@ impl State {
             State::Running => "running",
             State::Retrying => "retrying",
             State::Stopped => "stopped",
+            State::StandingBy => "standing-by",
         }
     }
 }
@@ -85,6 +88,18 @@ impl Status {
             errors: inner.errors,
             last_error: inner.last_error.clone(),
         }
+    }
+
+    /// Records that the sink is to deliver.
+    pub(crate) fn wake(&self) {
+        self.lock().state = State::Connecting;
+    }
+
+    /// Records that another member delivers.
+    pub(crate) fn stand_by(&self) {
+        let mut inner = self.lock();
+        inner.idle = None;
+        inner.state = State::StandingBy;
     }
 
     /// Sets the state to running, after record `seen`. Returns whether the sink was retrying.
@@ -149,5 +164,10 @@ mod tests {
         assert_eq!((status.name(), status.report()), ("nats://host/S", expected));
         assert!(status.fail(State::Stopped, "a gap".to_owned()));
         assert_eq!(status.report().state.name(), "stopped");
+        status.stand_by();
+        assert_eq!(status.report().state.name(), "standing-by");
+        status.wake();
+        assert_eq!(status.report().state, State::Connecting);
+        assert!(!status.run(Lsn(9)), "it was not retrying");
     }
 }

@@ -130,9 +130,6 @@ impl Membership {
             }
             (None, node) => first_seat(config, NodeId(node))?,
         };
-        if !config.sinks.is_empty() {
-            return Err(NodeError::Setting { what: "sinks: they do not move with the lead yet" });
-        }
         if config.log_storage == LogStorage::Memory {
             return Err(NodeError::Setting {
                 what: "its log in memory: it must not forget what it acknowledged",

@@ -1,112 +1,7 @@
-//! Clusters of three: real processes on real files.
+//! Clusters of three: what clients see when members die and stop.
 
-use crate::support::{Answer, Client, Server, free_port, wait_until};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// Times of a cluster on a machine that does other work.
-const PATIENT: [&str; 6] =
-    ["--cluster-heartbeat-ms", "50", "--cluster-election-min-ms", "300", "--cluster-election-max-ms", "600"];
-
-struct Cluster {
-    directory: tempfile::TempDir,
-    /// The setting of all members.
-    members: String,
-    clients: [u16; 3],
-    servers: [Option<Server>; 3],
-}
-
-impl Cluster {
-    /// Founds a cluster, and waits until it takes changes.
-    fn found() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let clients = [free_port(), free_port(), free_port()];
-        let member = |(number, clients): (usize, &u16)| {
-            format!("{}=127.0.0.1:{}/127.0.0.1:{clients}", number + 1, free_port())
-        };
-        let members = clients.iter().enumerate().map(member).collect::<Vec<_>>().join(",");
-        let mut cluster = Self { directory, members, clients, servers: [None, None, None] };
-        (0..3).for_each(|member| cluster.run(member));
-        cluster.set("begin", "1");
-        cluster
-    }
-
-    /// Starts a member.
-    fn run(&mut self, member: usize) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
-        let directory = self.directory.path().join(format!("member{member}"));
-        command.arg("serve").arg("--dir").arg(directory);
-        command.args(["--cluster-node", &(member + 1).to_string(), "--cluster-members", &self.members]);
-        command
-            .args(PATIENT)
-            .args(["--enable-debug-command", "local"])
-            .args(["--port", &self.clients[member].to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().expect("the binary starts");
-        self.servers[member] = Some(Server { child, port: self.clients[member], startup: Duration::ZERO });
-        wait_until("the member answers", || {
-            Client::connect(self.clients[member])
-                .and_then(|mut client| client.call(&["PING"]))
-                .is_ok_and(|answer| answer == Answer::Status("PONG".into()))
-        });
-    }
-
-    fn kill(&mut self, member: usize) {
-        self.servers[member].take().expect("the member runs").kill();
-    }
-
-    /// Stops a member's process until it gets `SIGCONT`.
-    fn stop(&self, member: usize) {
-        let server = self.servers[member].as_ref().expect("the member runs");
-        server.signal("STOP");
-        // Its threads go on until the one that got the signal has run.
-        let tasks = format!("/proc/{}/task", server.child.id());
-        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
-            let stat = task.and_then(|task| std::fs::read_to_string(task.path().join("stat")));
-            stat.is_ok_and(|stat| stat.contains(") T "))
-        };
-        wait_until("all threads are stopped", || {
-            std::fs::read_dir(&tasks).expect("the process is there").all(is_stopped)
-        });
-    }
-
-    /// Sets a key at the leader, whichever that is. Repeats it until it is acknowledged.
-    fn set(&self, key: &str, value: &str) {
-        wait_until("a change is acknowledged", || self.try_set(key, value).is_some());
-    }
-
-    /// Sets a key, if a member acknowledges it. Returns that member.
-    fn try_set(&self, key: &str, value: &str) -> Option<usize> {
-        (0..3).find(|member| {
-            Client::connect(self.clients[*member])
-                .and_then(|mut client| client.call(&["SET", key, value]))
-                .is_ok_and(|answer| answer == Answer::Status("OK".into()))
-        })
-    }
-
-    /// Returns the leader.
-    fn leader(&self) -> usize {
-        let mut leader = None;
-        wait_until("there is a leader", || {
-            leader = self.try_set("leader", "?");
-            leader.is_some()
-        });
-        leader.expect("there is one")
-    }
-
-    /// Waits until all members have the same data, and returns a connection with each.
-    fn settled(&self) -> Vec<Client> {
-        let connect = |port: &u16| Client::connect(*port).expect("the member accepts");
-        let mut digests = Vec::new();
-        wait_until("all members have the same data", || {
-            self.set("settled", "1");
-            let mut clients: Vec<_> = self.clients.iter().map(connect).collect();
-            digests = clients.iter_mut().map(|client| client.call(&["DEBUG", "DIGEST"]).ok()).collect();
-            digests.iter().all(|digest| digest.is_some() && *digest == digests[0])
-        });
-        self.clients.iter().map(connect).collect()
-    }
-}
+use crate::support::cluster::Cluster;
+use crate::support::{Answer, Client};
 
 #[test]
 fn followers_name_the_leader_and_answer_readers_that_ask_for_it() {
@@ -162,15 +57,8 @@ fn a_leader_that_was_stopped_tells_nothing_that_the_others_do_not_have() {
     cluster.stop(leader);
     // In its socket when it wakes up: another leads meanwhile.
     stale.send(&["SET", "stale", "1"]).expect("the kernel takes it");
-    let others = [(leader + 1) % 3, (leader + 2) % 3];
-    wait_until("another member leads", || {
-        others.iter().any(|member| {
-            Client::connect(cluster.clients[*member])
-                .and_then(|mut client| client.call(&["SET", "fresh", "1"]))
-                .is_ok_and(|answer| answer == Answer::Status("OK".into()))
-        })
-    });
-    cluster.servers[leader].as_ref().expect("it runs").signal("CONT");
+    cluster.set_at_others(leader, "fresh", "1");
+    cluster.server(leader).signal("CONT");
     let answer = stale.read();
     assert_ne!(answer.as_ref().ok(), Some(&Answer::Status("OK".into())), "no quorum has it");
     for mut client in cluster.settled() {

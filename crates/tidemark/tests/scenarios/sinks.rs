@@ -2,6 +2,7 @@
 //! at bad moments.
 
 use crate::support::changes::{await_state, changes, eventually, settle, sink, write_for};
+use crate::support::cluster::Cluster;
 use crate::support::nats::{Nats, Stored};
 use crate::support::{Client, Server, info_number};
 use std::path::Path;
@@ -47,6 +48,38 @@ fn after_kills_of_either_side_the_stream_has_every_durable_change_once_and_in_or
     let server = start(&data, &url);
     settle(&server);
     assert_eq!(nats.stream("CHANGES").count(), expected.len() as u64 + 1);
+}
+
+/// Each member has the sink; that of the leader delivers.
+#[test]
+fn a_cluster_delivers_every_change_once_and_in_order_while_its_leaders_die() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let nats = Nats::start(&dir.path().join("nats"));
+    let url = format!("nats://127.0.0.1:{}/CHANGES", nats.port);
+    let mut cluster = Cluster::found_with(&["--sink", &url]);
+    for round in 0..3 {
+        let leader = cluster.leader();
+        write_for(cluster.server(leader), &format!("round {round}"), Duration::from_millis(150));
+        if round == 1 {
+            // It believes to lead when it wakes up, until it hears of another leader.
+            cluster.stop(leader);
+            cluster.set_at_others(leader, "stopped", "1");
+            cluster.server(leader).signal("CONT");
+        } else {
+            cluster.kill(leader);
+            cluster.set("killed", "1");
+            cluster.run(leader);
+        }
+    }
+    let leader = cluster.leader();
+    settle(cluster.server(leader));
+    let expected = changes(cluster.server(leader));
+    assert!(expected.len() > 450, "{}", expected.len());
+    assert_eq!(delivered(&nats.stream("CHANGES").messages()), expected);
+    let states =
+        cluster.clients.map(|port| sink(&mut Client::connect(port).expect("a member"))["state"].clone());
+    let count = |state: &str| states.iter().filter(|found| *found == state).count();
+    assert_eq!((count("running"), count("standing-by")), (1, 2), "{states:?}");
 }
 
 #[test]

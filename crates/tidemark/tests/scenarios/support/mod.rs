@@ -2,6 +2,7 @@
 
 pub(crate) mod bench_report;
 pub(crate) mod changes;
+pub(crate) mod cluster;
 pub(crate) mod forgery;
 pub(crate) mod frames;
 pub(crate) mod nats;
