@@ -37,6 +37,11 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
             if shared.group.is_some() && config.durability != durability {
                 return Err(failed("durability", "a member of a cluster changes it by a restart"));
             }
+            let renewed = changes.iter().find(|(setting, _)| setting.name.starts_with("cluster-tls-"));
+            if let (Some((setting, _)), Some(group)) = (renewed, &shared.group) {
+                let renewed = group.consensus().renew_tls(&config.cluster_tls);
+                renewed.map_err(|reason| failed(setting.name, &reason))?;
+            }
             Ok(())
         },
         |config| {

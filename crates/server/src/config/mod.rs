@@ -26,6 +26,7 @@ use crate::net::file_descriptors::{Connections, OWN_HTTP_CONNECTIONS};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidemark_cluster::net::TlsFiles;
 use tidemark_cluster::{Member, Settings as GroupSettings};
 use tidemark_engine::keyspace::{CounterDefaults, LEASES};
 use tidemark_engine::tracking::TrackingLimits;
@@ -48,6 +49,34 @@ impl ClusterTiming {
         election_min: GroupSettings::LAN.election_min,
         election_max: GroupSettings::LAN.election_max,
     };
+}
+
+/// Files for TLS between the members of a cluster, in PEM; empty paths for none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterTls {
+    /// The member's certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificates of the authority that signs those of members.
+    pub authority: PathBuf,
+}
+
+impl ClusterTls {
+    /// Returns the files, or `None` if none is set.
+    ///
+    /// # Errors
+    /// Some are set, and others are not.
+    pub(crate) fn files(&self) -> Result<Option<TlsFiles>, String> {
+        let ClusterTls { certificate, key, authority } = self.clone();
+        match [&certificate, &key, &authority].iter().filter(|path| !path.as_os_str().is_empty()).count() {
+            0 => Ok(None),
+            3 => Ok(Some(TlsFiles { authority, certificate, key })),
+            _ => Err("TLS between members needs all of cluster-tls-cert-file, cluster-tls-key-file and \
+                      cluster-tls-ca-cert-file"
+                .to_owned()),
+        }
+    }
 }
 
 /// The effective configuration; [`Config::default`] has the defaults.
@@ -198,6 +227,8 @@ pub struct Config {
     pub cluster_members: Vec<Member>,
     /// Heartbeats and elections.
     pub cluster_timing: ClusterTiming,
+    /// TLS between members.
+    pub cluster_tls: ClusterTls,
     /// Whether a member takes part that may have lost what it acknowledged.
     pub cluster_accept_loss: bool,
     /// How long a graceful stop waits for clients to read their replies.
@@ -280,6 +311,7 @@ impl Default for Config {
             cluster_node: 0,
             cluster_members: Vec::new(),
             cluster_timing: ClusterTiming::LAN,
+            cluster_tls: ClusterTls::default(),
             cluster_accept_loss: false,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),

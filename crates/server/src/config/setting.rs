@@ -1245,6 +1245,53 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "cluster-tls-cert-file",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "PATH",
+        help: "PEM file with this member's certificate, for TLS 1.3 between members, and those between it and the \
+               authority. It is for the host in the member's address, and for servers and clients. CONFIG SET with \
+               the same path has the three files read again.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_tls.certificate.display().to_string(),
+        set: |_, config, text| {
+            config.cluster_tls.certificate = PathBuf::from(text);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "cluster-tls-key-file",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "PATH",
+        help: "PEM file with the private key of this member's certificate.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_tls.key.display().to_string(),
+        set: |_, config, text| {
+            config.cluster_tls.key = PathBuf::from(text);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "cluster-tls-ca-cert-file",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "PATH",
+        help: "PEM file with the certificates of the authority. It must sign those of members only: who has one is let in.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_tls.authority.display().to_string(),
+        set: |_, config, text| {
+            config.cluster_tls.authority = PathBuf::from(text);
+            Ok(())
+        },
+    },
+    Setting {
         name: "cluster-accept-loss",
         alias: None,
         group: CLUSTER,

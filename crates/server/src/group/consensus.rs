@@ -1,5 +1,7 @@
 //! Consensus, as the server sees it: who leads, and who the members are.
 
+use crate::config::ClusterTls;
+
 pub(crate) use tidemark_cluster::{NodeId, Refusal, Role, Term};
 
 /// Returns the name of a member as clients of Redis Cluster expect one: 40 hexadecimal digits.
@@ -40,6 +42,12 @@ pub(crate) trait Consensus: Send + Sync + 'static {
     /// Asks the members whether this one still leads, and calls `then` with their answer, on another
     /// thread.
     fn confirm(&self, then: Confirmation);
+
+    /// Reads the certificates of members again, for connections that are made from now on.
+    ///
+    /// # Errors
+    /// The files are missing, or do not fit together: the old ones stay in use.
+    fn renew_tls(&self, tls: &ClusterTls) -> Result<(), String>;
 
     /// Returns whether this follower knows the leader's state up to the bound that the group has
     /// set for reads on followers.

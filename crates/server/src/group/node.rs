@@ -3,7 +3,7 @@
 use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role};
 use super::leadership::Leadership;
 use super::seat::{Seat, SeatError};
-use crate::config::{Config, LogStorage};
+use crate::config::{ClusterTls, Config, LogStorage};
 use crate::observe::operator_line::{OperatorLine, say};
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs as _};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidemark_cluster::RandomId;
-use tidemark_cluster::net::{Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport};
+use tidemark_cluster::net::{Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport, Tls};
 use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
@@ -87,6 +87,9 @@ pub enum NodeError {
          start it with --cluster-accept-loss yes"
     )]
     Suspect(Suspicion),
+    /// There is no TLS with these settings.
+    #[error("{0}")]
+    Tls(String),
     /// A file or a thread of the member failed.
     #[error("cannot take part in the cluster: {0}")]
     Start(io::Error),
@@ -203,6 +206,7 @@ impl GroupNode {
             durability: config.durability,
             ..Settings::LAN
         };
+        let tls = load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
         let net = NetSettings { patience: settings.lease() * 2, ..NetSettings::default() };
         let events = Arc::new(Events::start(OperatorLine::every(NOTICE_PAUSE_S, log.clock()))?);
         let listener = Arc::new(Listener {
@@ -224,7 +228,7 @@ impl GroupNode {
         let group = Group::start(parts, move |service| {
             let runtime = tokio::runtime::Handle::current();
             let transport =
-                TcpTransport::new(runtime, identity, net, None, events).map_err(io::Error::other)?;
+                TcpTransport::new(runtime, identity, net, tls, events).map_err(io::Error::other)?;
             transport.set_roster(roster);
             transport.listen(socket, service)?;
             Ok(connected.transport.get_or_init(|| transport).clone())
@@ -360,6 +364,13 @@ impl Consensus for GroupNode {
         }
     }
 
+    fn renew_tls(&self, tls: &ClusterTls) -> Result<(), String> {
+        match load_tls(tls)? {
+            None => Ok(()),
+            Some(tls) => self.transport.renew_tls(tls).map_err(|error| error.to_string()),
+        }
+    }
+
     fn is_fresh(&self) -> bool {
         matches!(self.group.role(), Role::Following { leader: Some(_) }) && self.leadership.is_fresh()
     }
@@ -381,6 +392,12 @@ impl Consensus for GroupNode {
             })
             .collect()
     }
+}
+
+/// Reads the files for TLS between members, if there are any.
+fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
+    let Some(files) = tls.files()? else { return Ok(None) };
+    Tls::load(&files).map(Some).map_err(|error| error.to_string())
 }
 
 /// Gives a directory its first place.

@@ -1,5 +1,7 @@
 //! Consensus that says what a test wants.
 
+use crate::config::ClusterTls;
+
 use super::{Confirmation, Consensus, Member, NodeId, Refusal, Role, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -75,6 +77,10 @@ impl Consensus for Planted {
 
     fn confirm(&self, then: Confirmation) {
         self.asked.lock().expect("unpoisoned").push(then);
+    }
+
+    fn renew_tls(&self, _: &ClusterTls) -> Result<(), String> {
+        Ok(())
     }
 
     fn is_fresh(&self) -> bool {
