@@ -34,10 +34,15 @@ pub(crate) trait Propose: Send + 'static {
 }
 
 /// Proposes batches until the consensus ends.
-pub(crate) async fn pump(propose: impl Propose, driver: LogDriver, reign: Arc<Reign>) {
+///
+/// Takes none while `backlog_bytes` of them are not committed: then the log's buffer fills, and
+/// commands wait before they are executed.
+pub(crate) async fn pump(propose: impl Propose, driver: LogDriver, reign: Arc<Reign>, backlog_bytes: usize) {
     loop {
         reign.gathered.notified().await;
-        while let Some(records) = driver.take().await {
+        loop {
+            driver.wait_for_commits(backlog_bytes).await;
+            let Some(records) = driver.take().await else { break };
             // Records of an earlier term lie before this one's first record.
             let reigning = reign.role.reign().filter(|(_, leader_lsn)| *leader_lsn < records.first_lsn());
             let Some((term, _)) = reigning else { break };

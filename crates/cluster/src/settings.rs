@@ -18,6 +18,9 @@ pub struct Settings {
     pub durability: Durability,
     /// Limit on the bytes of one request with entries, unless a single entry is larger.
     pub request_bytes: usize,
+    /// Bytes of batches that a leader has proposed and the group has not committed; beyond it no further
+    /// batch is proposed.
+    pub backlog_bytes: usize,
 }
 
 impl Settings {
@@ -28,6 +31,7 @@ impl Settings {
         election_max: Duration::from_millis(125),
         durability: Durability::Always,
         request_bytes: 1 << 20,
+        backlog_bytes: 64 << 20,
     };
     /// For shared or slow machines: about 550 ms without a leader after a failure.
     pub const SHARED: Self = Self {
@@ -66,6 +70,9 @@ impl Settings {
         if self.request_bytes == 0 {
             return wrong("request_bytes must not be 0");
         }
+        if self.backlog_bytes == 0 {
+            return wrong("backlog_bytes must not be 0");
+        }
         Ok(())
     }
 }
@@ -90,6 +97,7 @@ mod tests {
             (Settings { election_max: ms(100), ..lan }, "election_max"),
             (Settings { election_max: ms(60_001), ..lan }, "1m"),
             (Settings { request_bytes: 0, ..lan }, "request_bytes"),
+            (Settings { backlog_bytes: 0, ..lan }, "backlog_bytes"),
         ] {
             let refused = settings.check().expect_err("is refused").to_string();
             assert!(refused.contains(word), "{refused}");

@@ -9,6 +9,7 @@
 //! The order of the jobs is the order on the disk: a ballot is durable before anything that follows
 //! it is written. Acknowledgements come in the order of the appends.
 
+mod backlog;
 mod queue;
 mod threads;
 mod votes;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use tidemark_log::Member as LogMember;
 use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::entry::Entry;
 use crate::ids::NodeId;
@@ -29,6 +30,7 @@ use crate::member::Members;
 use crate::term::{Ballot, Term};
 use crate::wire::message;
 
+use backlog::Backlog;
 pub(crate) use queue::{JobQueue, Next, Worker};
 pub(crate) use threads::Threads;
 pub use votes::VoteStore;
@@ -103,6 +105,8 @@ struct DriverState {
     written: EntryEnd,
     /// What the group has committed; may be ahead of what is written here.
     committed: Lsn,
+    /// Batches of this member's terms that are not committed.
+    backlog: Backlog,
     ballot: Option<Ballot>,
     /// A cut is queued: what is written is unknown until it is done.
     is_cutting: bool,
@@ -124,6 +128,8 @@ pub(crate) struct Driver {
     pub(crate) reads: JobQueue<ReadJob>,
     /// Sync jobs that are not done.
     unsynced: AtomicUsize,
+    /// Something was committed, or taken back.
+    settled: Notify,
     #[cfg(test)]
     faults: crate::faults::Faults,
 }
@@ -148,6 +154,7 @@ impl LogDriver {
             next_number: 0,
             written: last,
             committed: log.committed(),
+            backlog: Backlog::default(),
             ballot,
             is_cutting: false,
         };
@@ -162,6 +169,7 @@ impl LogDriver {
             syncs: JobQueue::new(),
             reads: JobQueue::new(),
             unsynced: AtomicUsize::new(0),
+            settled: Notify::new(),
             #[cfg(test)]
             faults,
         })))
@@ -241,6 +249,9 @@ impl LogDriver {
         let (number, records) = (state.next_number, entry.records().clone());
         state.next_number += 1;
         state.last = EntryEnd { id, last: records.last_lsn() };
+        if is_taken {
+            state.backlog.add(records.last_lsn(), records.bytes().len());
+        }
         state.unwritten.push_back(Unwritten { number, id, records: records.clone() });
         let is_of_group = entry.is_of_group();
         self.0.writes.push(WriteJob::Append { number, id, records, is_taken, is_of_group, done });
@@ -258,6 +269,9 @@ impl LogDriver {
             }
             state.is_cutting = true;
             while state.unwritten.pop_back_if(|entry| entry.id.index > index).is_some() {}
+            // What is left of it is another leader's to commit.
+            state.backlog = Backlog::default();
+            self.0.settled.notify_one();
             let done = Box::new(move |result| drop(done.send(result)));
             self.0.writes.push(WriteJob::Cut { index, done });
         }
@@ -296,13 +310,23 @@ impl LogDriver {
         taken.await.ok().flatten()
     }
 
+    /// Waits until the batches of this member that are not committed are below `limit` bytes.
+    pub(crate) async fn wait_for_commits(&self, limit: usize) {
+        while self.state().backlog.bytes() >= limit {
+            self.0.settled.notified().await;
+        }
+    }
+
     /// Notes that the group has committed everything up to `lsn`. The log is told when that is
     /// written here.
     pub(crate) fn commit(&self, lsn: Lsn) {
         {
             let mut state = self.state();
             state.committed = state.committed.max(lsn);
+            let committed = state.committed;
+            state.backlog.settle(committed);
         }
+        self.0.settled.notify_one();
         self.0.advance();
     }
 

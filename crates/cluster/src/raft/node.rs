@@ -119,7 +119,7 @@ impl<C: Cfg> Node<C> {
             .map_err(|error| io::Error::other(error.to_string()))?;
         let node = Self { raft, apply, driver, reign, settings, acks, round: Arc::default(), began };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
-        drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone())));
+        drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone(), node.settings.backlog_bytes)));
         drop(C::spawn(follow_metrics(node.clone())));
         Ok(node)
     }

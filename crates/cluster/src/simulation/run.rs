@@ -424,6 +424,7 @@ fn settings(rng: &mut Rng) -> Settings {
         election_max: ms(max),
         durability: Durability::Always,
         request_bytes: if rng.bool() { 1 << 20 } else { 2_000 },
+        backlog_bytes: if rng.bool() { 1 << 20 } else { 500 },
     }
 }
 

@@ -103,6 +103,27 @@ fn a_group_whose_members_are_all_killed_goes_on() {
 }
 
 #[test]
+fn a_leader_proposes_nothing_beyond_what_its_group_may_lack() {
+    let fleet = Fleet::begin(3, Settings { backlog_bytes: 1, ..SETTINGS });
+    let (old, term) = fleet.leader();
+    let mut written = write(&fleet, (old, term), "before", 100);
+    let last_entry = |node: u64| fleet.running[&node].group.status().last.index;
+    let before = last_entry(old);
+    fleet.cut_off(old);
+    fleet.append(old, b"proposed");
+    eventually("the first is proposed", || (last_entry(old) > before).then_some(()));
+    fleet.append(old, b"kept back");
+    eventually("it refuses commands", || fleet.running[&old].group.admit().is_err().then_some(()));
+    assert_eq!(last_entry(old), before + 1);
+    let next = fleet.leader_but(old);
+    fleet.heal();
+    written.extend(write(&fleet, next, "after", 100));
+    let records = fleet.equal_records();
+    assert_has(&records, &written);
+    assert!(records.iter().all(|(_, _, bytes)| bytes != b"kept back"));
+}
+
+#[test]
 fn a_batch_of_a_deposed_leader_is_cut_and_its_listener_is_notified() {
     let fleet = Fleet::begin(3, SETTINGS);
     let (old, term) = fleet.leader();
