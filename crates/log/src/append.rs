@@ -24,6 +24,10 @@ const SMALL_DIVISOR: u64 = 64;
 const SLACK_DIVISOR: u64 = 2;
 /// ... and the fraction of it that small records leave free until the disk is known to be full.
 const MARGIN_DIVISOR: u64 = 4;
+/// Bytes that large records may fill of a group's entry together ...
+const ENTRY_BYTES: u64 = 128 << 20;
+/// ... and the size from which on they are large there, whatever the size of a segment.
+const SMALL_IN_ENTRY_BYTES: usize = 1 << 20;
 /// Growth limit of a payload in a text format: one byte becomes an escape of up to six characters.
 pub(crate) const TEXT_FACTOR: u64 = 6;
 
@@ -56,7 +60,9 @@ impl Drop for Room<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some((shared, bytes)) = self.kept.take() {
-            shared.lock().promised_bytes -= bytes;
+            let mut state = shared.lock();
+            state.promised_bytes -= bytes;
+            shared.end_wait_for_entry(state);
         }
     }
 }
@@ -280,7 +286,8 @@ impl Shared {
 
     #[inline]
     pub(crate) fn is_small(&self, payload_bytes: usize) -> bool {
-        payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR
+        let is_small = payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR;
+        is_small && (!self.has_entries || payload_bytes <= SMALL_IN_ENTRY_BYTES)
     }
 
     /// All reserved space is contiguous, after the position or in one prepared segment, so it stays
@@ -294,6 +301,13 @@ impl Shared {
         let mut state = self.lock();
         loop {
             state.check()?;
+            if self.overfills_entry(&state, payload_bytes) {
+                self.wake_writer(state.is_syncing);
+                drop(self.wait_for_space(state));
+                self.look_for_stall();
+                state = self.lock();
+                continue;
+            }
             let Some(lacking) = self.lacking_bytes(&state, payload_bytes) else {
                 state.promised_bytes += bytes;
                 if state.ready.is_empty() {
@@ -315,6 +329,28 @@ impl Shared {
     fn bytes_to_promise(&self, payload_bytes: usize) -> u64 {
         let factor = if self.codec.preallocates() { 1 } else { TEXT_FACTOR };
         payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64 + MARKER_BYTES_MAX as u64
+    }
+
+    /// Returns whether a large record has to wait until others have left the buffer: what is in it
+    /// becomes one entry of the group, which is sent whole. A record alone may be larger.
+    pub(crate) fn overfills_entry(&self, state: &State, payload_bytes: usize) -> bool {
+        let held = state.buffer.sealed as u64 + state.promised_bytes;
+        self.has_entries && held > 0 && held + self.bytes_to_promise(payload_bytes) > ENTRY_BYTES
+    }
+
+    /// Has those look again who wait until a large record fits into an entry.
+    fn end_wait_for_entry(&self, mut state: MutexGuard<'_, State>) {
+        if !self.has_entries {
+            return;
+        }
+        if state.waiting_for_space > 0 {
+            self.wakers.space.notify_all();
+        }
+        let was_awaited = std::mem::take(&mut state.is_room_awaited);
+        drop(state);
+        if was_awaited {
+            self.announce();
+        }
     }
 
     /// Returns the segment size that must be prepared before a record of `payload_bytes` can get a

@@ -104,8 +104,13 @@ impl Shared {
         if is_crowded {
             self.ask_for_room(&mut state);
         }
-        let needed =
-            if self.is_small(payload_bytes) { None } else { self.lacking_bytes(&state, payload_bytes) };
+        let is_small = self.is_small(payload_bytes);
+        if !is_small && self.overfills_entry(&state, payload_bytes) {
+            state.is_room_awaited = true;
+            self.wake_writer(state.is_syncing);
+            return false;
+        }
+        let needed = if is_small { None } else { self.lacking_bytes(&state, payload_bytes) };
         if let Some(bytes) = needed {
             self.want_segment(&mut state, bytes);
             state.is_room_awaited = true;

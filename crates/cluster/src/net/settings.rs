@@ -46,7 +46,7 @@ impl Default for NetSettings {
             backoff: (Duration::from_millis(5), Duration::from_millis(50)),
             handshake_timeout: Duration::from_secs(2),
             strangers_max: 32,
-            queued_bytes_max: 256 << 20,
+            queued_bytes_max: 512 << 20,
             unanswered_bytes_max: 128 << 20,
             keepalive: Duration::from_secs(1),
             user_timeout: Duration::from_secs(4),

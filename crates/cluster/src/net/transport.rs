@@ -39,11 +39,12 @@ impl Lane {
         Self::ALL.into_iter().find(|lane| lane.code() == code)
     }
 
-    /// Returns the largest request on this lane, in bytes: on the log's lane a batch of 64 MiB and what
-    /// goes with it.
+    /// Returns the largest request on this lane, in bytes. On the log's lane that is an entry: 64 MiB of
+    /// small records, as much as the log's buffer takes, another MiB of each of 64 threads, and 128 MiB of
+    /// large ones.
     pub fn request_bytes_max(self) -> usize {
         match self {
-            Self::Log => (64 << 20) + (64 << 10),
+            Self::Log => (256 << 20) + (64 << 10),
             Self::Heartbeat => 64 << 10,
             Self::Control => 1 << 20,
             Self::Snapshot => 2 << 20,

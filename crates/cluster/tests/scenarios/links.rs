@@ -76,7 +76,7 @@ fn a_large_frame_delays_no_heartbeat() {
         introduce(&[&one, &two]);
         one.connected(TWO, Lane::Log).await;
         one.connected(TWO, Lane::Heartbeat).await;
-        let mut large = one.send(TWO, Lane::Log, vec![1; Lane::Log.request_bytes_max()]);
+        let mut large = one.send(TWO, Lane::Log, vec![1; 64 << 20]);
         let mut beats = 0;
         loop {
             tokio::select! {

@@ -8,7 +8,9 @@ use tidemark_log::Health;
 use tidemark_log::Room;
 
 /// Maximum bytes of one writing command or transaction, so that its record fits in the log.
-pub(crate) const MAX_COMMAND_BYTES: usize = 768 << 20;
+const MAX_COMMAND_BYTES: usize = 768 << 20;
+/// The same in a group, where a record is sent to the other members while heartbeats go on.
+const MAX_GROUP_COMMAND_BYTES: usize = 64 << 20;
 
 /// Maximum bytes that the length prefix of an argument takes in a record.
 pub(crate) const ARGUMENT_OVERHEAD: usize = 5;
@@ -61,12 +63,25 @@ impl Engine {
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
             return Err(CommandError::TooLong);
         }
-        if bytes > MAX_COMMAND_BYTES {
-            return Err(CommandError::Text(
-                format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),
-            ));
-        }
+        self.check_size("command", bytes)?;
         self.make_room(bytes, room)
+    }
+
+    /// Refuses changes whose record would be too large.
+    pub(crate) fn check_size(&self, what: &str, bytes: usize) -> Result<(), CommandError> {
+        // Most need no look at the group.
+        if bytes <= MAX_GROUP_COMMAND_BYTES {
+            return Ok(());
+        }
+        let (limit, place) = match self.is_in_group() {
+            true => (MAX_GROUP_COMMAND_BYTES, " in a cluster"),
+            false => (MAX_COMMAND_BYTES, ""),
+        };
+        if bytes <= limit {
+            return Ok(());
+        }
+        let error = format!("ERR {what} of {bytes} bytes exceeds the limit of {limit} bytes{place}");
+        Err(CommandError::Text(error.into()))
     }
 
     /// Checks again under the locks: while this command waited for them, another may have changed

@@ -4,7 +4,6 @@ use crate::command::flags;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execute::admission::MAX_COMMAND_BYTES;
 use crate::execute::call::{Call, Terms};
 use crate::execute::execution::{Executed, expired_keys};
 use crate::execute::locking::Access;
@@ -209,12 +208,7 @@ impl Engine {
             self.admit(call.command, call.args, room)?;
             bytes += Self::record_bytes(call.args);
         }
-        if bytes > MAX_COMMAND_BYTES {
-            return Err(CommandError::Text(
-                format!("ERR transaction of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes")
-                    .into(),
-            ));
-        }
+        self.check_size("transaction", bytes)?;
         // Release what single commands reserved: it would reduce the space for the whole
         // transaction.
         *room = Room::NONE;

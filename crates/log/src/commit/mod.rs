@@ -313,6 +313,9 @@ impl Committer {
         if self.shared.is_crowded() {
             self.has_made_room |= self.shared.update_crowded(state);
         }
+        if self.shared.has_entries {
+            self.has_made_room |= mem::take(&mut state.is_room_awaited);
+        }
     }
 
     /// Returns the next deadline, and whether it suits records that are appended meanwhile.

@@ -67,3 +67,38 @@ fn a_leader_that_was_stopped_tells_nothing_that_the_others_do_not_have() {
         assert_eq!(client.call(&["GET", "fresh"]).expect("an answer"), Answer::Bulk("1".into()));
     }
 }
+
+/// A record goes to the other members as a whole.
+#[test]
+fn large_values_reach_all_members_and_too_large_ones_are_refused() {
+    let cluster = Cluster::found();
+    let leader = cluster.leader();
+    let mut client = Client::connect(cluster.clients[leader]).expect("the leader accepts");
+    let large = "x".repeat(50 << 20);
+    std::thread::scope(|scope| {
+        // Together more than one entry takes.
+        for number in 0..4 {
+            let (cluster, large) = (&cluster, &large);
+            scope.spawn(move || cluster.set(&format!("large:{number}"), large));
+        }
+    });
+    let Answer::Error(error) = client.call(&["APPEND", "large:0", &"x".repeat(65 << 20)]).expect("an answer")
+    else {
+        panic!("it is refused")
+    };
+    assert!(error.contains("exceeds the limit of 67108864 bytes in a cluster"), "{error}");
+    client.call(&["MULTI"]).expect("an answer");
+    for key in ["one", "two"] {
+        assert_eq!(client.call(&["SET", key, &large]).expect("an answer"), Answer::Status("QUEUED".into()));
+    }
+    let Answer::Error(error) = client.call(&["EXEC"]).expect("an answer") else { panic!("it is refused") };
+    assert!(error.contains("transaction of"), "{error}");
+    for mut client in cluster.settled() {
+        let _ = client.call(&["READONLY"]).expect("an answer");
+        for number in 0..4 {
+            let length = client.call(&["STRLEN", &format!("large:{number}")]).expect("an answer");
+            assert_eq!(length, Answer::Integer(50 << 20));
+        }
+        assert_eq!(client.call(&["EXISTS", "one", "two"]).expect("an answer"), Answer::Integer(0));
+    }
+}

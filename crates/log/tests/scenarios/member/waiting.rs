@@ -1,6 +1,7 @@
 //! Waiting for what the group commits: a snapshot counts only then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidemark_log::{AppendError, EntryRecords, Lsn, SnapshotError, SnapshotWriter, Snapshots, Storage};
 
@@ -167,4 +168,32 @@ fn an_entry_of_another_member_is_waited_for_as_well() {
     });
     log.close().expect("closes");
     assert!(matches!(log.wait_committed(lsn.next().next()), Err(AppendError::TakenBack { .. })));
+}
+
+#[test]
+fn large_records_wait_until_the_entry_that_they_would_overfill_is_taken() {
+    const LARGE: usize = 70 << 20;
+    let storage = MemoryStorage::new();
+    let (log, member) = leader(&storage);
+    let payload = vec![7; LARGE];
+    let append = |bytes: usize| {
+        let room = log.make_room(bytes).expect("is accepted in the end");
+        log.append_into(room, 5, 1, |buffer| buffer.extend_from_slice(&payload[..bytes]))
+            .expect("is accepted");
+    };
+    // A record alone has room, whatever its size, and the second has none beside it.
+    assert!(log.make_room(200 << 20).is_ok());
+    append(60 << 20);
+    assert!(!log.has_room_for(LARGE) && log.has_room_for(100));
+    let mut sizes = Vec::new();
+    std::thread::scope(|scope| {
+        let others = [scope.spawn(|| append(LARGE)), scope.spawn(|| append(LARGE))];
+        while sizes.len() < 3 {
+            let Some(records) = member.take(Duration::from_secs(10)) else { break };
+            sizes.push(records.bytes().len() >> 20);
+            member.write_taken(id(member.last_entry().id.index + 1, 1), &records).expect("is written");
+        }
+        others.into_iter().for_each(|other| other.join().expect("ends"));
+    });
+    assert_eq!(sizes, [60, 70, 70]);
 }

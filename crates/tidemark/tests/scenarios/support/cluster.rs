@@ -9,7 +9,6 @@ const PATIENT: [&str; 6] =
     ["--cluster-heartbeat-ms", "50", "--cluster-election-min-ms", "300", "--cluster-election-max-ms", "600"];
 
 pub(crate) struct Cluster {
-    pub(crate) directory: tempfile::TempDir,
     /// The setting of all members.
     members: String,
     /// Port of each member for clients.
@@ -18,6 +17,8 @@ pub(crate) struct Cluster {
     pub(crate) servers: [Option<Server>; 3],
     /// Flags of all members.
     flags: Vec<String>,
+    /// Behind the servers: it is removed when they have ended.
+    pub(crate) directory: tempfile::TempDir,
 }
 
 impl Cluster {
