@@ -73,9 +73,10 @@ impl Engine {
         if bytes <= MAX_GROUP_COMMAND_BYTES {
             return Ok(());
         }
-        let (limit, place) = match self.is_in_group() {
-            true => (MAX_GROUP_COMMAND_BYTES, " in a cluster"),
-            false => (MAX_COMMAND_BYTES, ""),
+        let (limit, place) = if self.is_in_group() {
+            (MAX_GROUP_COMMAND_BYTES, " in a cluster")
+        } else {
+            (MAX_COMMAND_BYTES, "")
         };
         if bytes <= limit {
             return Ok(());
