@@ -111,6 +111,10 @@ pub trait Consensus: Send + Sync {
     /// Returns what this member knows of the group.
     fn status(&self) -> GroupStatus;
 
+    /// Has everything synced that this member's log has written, in every mode. Returns before it is
+    /// done: see [`Log::durable`](tidemark_log::Log::durable).
+    fn request_sync(&self);
+
     /// Makes `members` the first of a new group. Called at one of them; blocks until it is done.
     ///
     /// # Errors

@@ -250,6 +250,10 @@ impl Consensus for Group {
         }
     }
 
+    fn request_sync(&self) {
+        self.node.driver.request_sync();
+    }
+
     fn init(&self, members: Members) -> io::Result<()> {
         let node = self.node.clone();
         self.call(async move { node.init(members).await })?

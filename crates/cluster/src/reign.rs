@@ -73,6 +73,11 @@ impl Reign {
         self.listener.members(&members.list());
     }
 
+    /// Notes that members may have acknowledged more.
+    pub(crate) fn note_progress(&self) {
+        self.listener.progressed();
+    }
+
     /// Ends `term`, because a batch of it was refused.
     pub(crate) fn lose(self: &Arc<Self>, term: Term) {
         let ended = self.role.lose(term, || self.driver.member().pause());

@@ -49,6 +49,8 @@ pub trait TermListener: Send + Sync + 'static {
     fn end_log(&self, end: Lsn);
     /// The newest entry that names the members names these. Connections go to their addresses.
     fn members(&self, members: &[Member]);
+    /// What the other members have acknowledged may have changed. Called often.
+    fn progressed(&self) {}
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
     /// them is dropped and built again from the log.
     fn cut(&self, lsn: Lsn);

@@ -71,6 +71,8 @@ pub(crate) enum WriteJob {
         bytes: Vec<u8>,
         done: Done<()>,
     },
+    /// What is written is to be synced, whatever the mode.
+    Sync,
     Run(Box<dyn FnOnce(&LogMember) + Send>),
 }
 
@@ -302,6 +304,11 @@ impl LogDriver {
         self.0.writes.push(WriteJob::Run(Box::new(job)));
     }
 
+    /// Has everything synced that is written, in every mode. Returns before it is done.
+    pub(crate) fn request_sync(&self) {
+        self.0.writes.push(WriteJob::Sync);
+    }
+
     /// Takes what appenders have appended. If that is nothing, the next record calls the log's
     /// waker.
     pub(crate) async fn take(&self) -> Option<EntryRecords> {
@@ -436,6 +443,7 @@ impl Driver {
                     saved.map_err(|error| io::Error::new(error.kind(), format!("saving a ballot: {error}"))),
                 );
             }
+            WriteJob::Sync => self.request_sync(Box::new(|_| {}), false),
             WriteJob::Run(job) => job(&self.member),
         }
     }
@@ -478,6 +486,10 @@ impl Driver {
         if is_written_enough && self.unsynced.load(Ordering::Acquire) == 0 {
             return done(Ok(()));
         }
+        self.request_sync(done, is_written_enough);
+    }
+
+    fn request_sync(&self, done: Done<()>, is_written_enough: bool) {
         self.unsynced.fetch_add(1, Ordering::AcqRel);
         self.syncs.push(SyncJob { is_written_enough, done });
     }

@@ -18,11 +18,13 @@ pub enum Lane {
     Control,
     /// Files of snapshots.
     Snapshot,
+    /// Messages of the server to its like: no part of the consensus, which closes the lane.
+    Message,
 }
 
 impl Lane {
     /// All lanes.
-    pub const ALL: [Self; 4] = [Self::Log, Self::Heartbeat, Self::Control, Self::Snapshot];
+    pub const ALL: [Self; 5] = [Self::Log, Self::Heartbeat, Self::Control, Self::Snapshot, Self::Message];
 
     /// Returns the lane's number in frames.
     pub fn code(self) -> u8 {
@@ -31,6 +33,7 @@ impl Lane {
             Self::Heartbeat => 2,
             Self::Control => 3,
             Self::Snapshot => 4,
+            Self::Message => 5,
         }
     }
 
@@ -48,6 +51,7 @@ impl Lane {
             Self::Heartbeat => 64 << 10,
             Self::Control => 1 << 20,
             Self::Snapshot => 2 << 20,
+            Self::Message => (16 << 20) + (64 << 10),
         }
     }
 

@@ -192,8 +192,9 @@ impl<C: Cfg> Node<C> {
                 }
             }
             Lane::Control => serve_control(self.raft.clone(), requests, answers).await,
-            // Snapshots are not received yet; the connection closes.
-            Lane::Snapshot => {}
+            // Snapshots are not received yet, and a server takes its messages before they come here; the
+            // connection closes.
+            Lane::Snapshot | Lane::Message => {}
         }
     }
 
@@ -292,6 +293,7 @@ async fn follow_metrics<C: Cfg>(node: Node<C>) {
             }
             node.mirror_lease(&metrics);
         }
+        node.reign.note_progress();
         // The role may change without the library: when the LEADER record is written here.
         if let Ok(Err(_)) = C::timeout(node.settings.heartbeat, metrics.changed()).await {
             break;
