@@ -1,11 +1,11 @@
 //! Start, run and stop of the whole server.
 
-use crate::config::Config;
+use crate::config::{ClusterReads, Config};
 use crate::durability::recover_error::RecoverError;
 use crate::durability::recovery::{self, OpenLog};
 use crate::durability::snapshot_thread;
 use crate::durability::snapshots::{Requests, Snapshots};
-use crate::group::{Ended, Group, GroupNode, Leadership, NodeError, keep_with_log};
+use crate::group::{Ended, Group, GroupNode, Leadership, Messages, NodeError, keep_with_log};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::net::event_loop::{EventLoop, WAKER};
@@ -171,7 +171,8 @@ impl Server {
         let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(Lsn::default(), opened.log.clock());
         let empty = recovery::empty_engine(&opened.log, &config);
-        let group = node.clone().map(|node| Group::new(node.me(), node));
+        let confirms = config.cluster_reads == ClusterReads::Index;
+        let group = node.clone().map(|node| Group::new(node.me(), node).confirming_reads(confirms));
         let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes, group));
         let mut workers = Vec::new();
         let threads = EventLoopThreads::new(polls.len(), &shared.clock);
@@ -244,7 +245,9 @@ impl Server {
         shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
         recovered.engine.log().note_snapshot(recovered.snapshot_bytes, 0);
         recovered.engine.log().offer_relief();
-        listen_to_log(shared, inboxes, self.node.as_ref().map(|node| Arc::clone(node.leadership())));
+        let of_group =
+            self.node.as_ref().map(|node| (Arc::clone(node.leadership()), Arc::clone(node.messages())));
+        listen_to_log(shared, inboxes, of_group);
         let no_thread = |error| StartError::System { what: "start a thread", error };
         self.snapshots = Some(snapshot_thread::start(Arc::clone(shared), requests).map_err(no_thread)?);
         self.helpers = replay::start(shared).map_err(no_thread)?;
@@ -480,13 +483,18 @@ fn keep_memory(
 /// Registers the log listener. It wakes workers whose clients wait for the log, and requests a
 /// snapshot when the log has grown enough. The log owns the listener and lives as long as the
 /// shared state: hence the weak reference.
-fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>, leadership: Option<Arc<Leadership>>) {
+fn listen_to_log(
+    shared: &Arc<Shared>,
+    inboxes: Vec<Arc<Inbox>>,
+    of_group: Option<(Arc<Leadership>, Arc<Messages>)>,
+) {
     let weak = Arc::downgrade(shared);
     let (was_writable, was_retaining) = (AtomicBool::new(true), AtomicBool::new(false));
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
-        if let Some(leadership) = &leadership {
+        if let Some((leadership, messages)) = &of_group {
             leadership.log_moved();
+            messages.log_moved();
         }
         let Some(shared) = weak.upgrade() else { return };
         shared.http_registry.log_moved();
@@ -494,7 +502,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>, leadership: Opt
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
             let health = shared.engine.log().health();
             // In a group the log refuses records while another member leads.
-            if leadership.is_none() || !matches!(health, Health::Ok) {
+            if of_group.is_none() || !matches!(health, Health::Ok) {
                 report_to_operator(progress.writable, &health);
             }
         }

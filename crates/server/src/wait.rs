@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::durability::hold::{hold_until_shown, hold_what_is_shown};
 use crate::net::inbox::{Message, Unblock};
 use crate::net::outbox::Until;
-use crate::session::{Session, Wait, WaitFor};
+use crate::session::{Copies, Session, Wait, WaitFor};
 use crate::subscription::lifecycle;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, cx: &Context<'_>) -> bool
         }
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
+        (WaitFor::Copies(copies), Unblock::Timeout) => copies.write(reply, cx.shared),
         (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Resumption(_) | WaitFor::Long, Unblock::Timeout) => {
             reply.ok();
         }
@@ -134,13 +135,51 @@ pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
     true
 }
 
+/// Ends a wait for copies on members of the group if they are there. Returns whether it did.
+pub(crate) fn copied(session: &mut Session, cx: &Context<'_>) -> bool {
+    let Some(Wait { what: WaitFor::Copies(copies), is_silent, .. }) = &mut session.wait else { return false };
+    if !copies.are_there(cx.shared) {
+        return false;
+    }
+    if !*is_silent {
+        copies.write(&mut session.outbox.reply, cx.shared);
+    }
+    session.wait = None;
+    session.show_state();
+    true
+}
+
+/// Waits for copies of the client's newest change on members of the group, unless they are there or the
+/// client must not wait.
+fn wait_for_copies(
+    session: &mut Session,
+    mut copies: Copies,
+    timeout: Option<Duration>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    if cx.shared.group.as_ref().is_some_and(|group| !group.leads()) {
+        return Err(CommandError::text("ERR WAIT and WAITAOF ask the leader: this member follows another"));
+    }
+    if copies.are_there(cx.shared) || session.is_in_transaction() {
+        copies.write(&mut session.outbox.reply, cx.shared);
+    } else {
+        begin(session, WaitFor::Copies(Box::new(copies)), timeout);
+    }
+    Ok(())
+}
+
 /// `WAITAOF numlocal numreplicas timeout`
 pub(crate) fn wait_aof(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [_, local, replicas, timeout] = args else { return Err(CommandError::Syntax) };
     let local = parse::integer_in(local, 0..=1)?;
-    // There are no replicas: only the number's validity is checked.
-    parse::positive(replicas)?;
+    // A node alone has no replicas: only the number's validity is checked.
+    let replicas = parse::positive(replicas)?;
     let timeout = timeout_ms(timeout)?;
+    if cx.shared.group.is_some() {
+        let wanted = usize::try_from(replicas).unwrap_or(usize::MAX);
+        let copies = Copies::synced(session.last_write, local == 1, wanted);
+        return wait_for_copies(session, copies, timeout, cx);
+    }
     let log = cx.shared.engine.log();
     match session.last_write.filter(|lsn| local == 1 && *lsn > log.durable()) {
         Some(lsn) if !session.is_in_transaction() => {
@@ -153,10 +192,18 @@ pub(crate) fn wait_aof(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
 }
 
 /// `WAIT numreplicas timeout`
-pub(crate) fn wait_replicas(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+pub(crate) fn wait_replicas(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
     let [_, replicas, timeout] = args else { return Err(CommandError::Syntax) };
     let replicas = parse::integer(replicas)?;
     let timeout = timeout_ms(timeout)?;
+    if cx.shared.group.is_some() {
+        let wanted = usize::try_from(replicas.max(0)).unwrap_or(usize::MAX);
+        return wait_for_copies(session, Copies::written(session.last_write, wanted), timeout, cx);
+    }
     if replicas <= 0 || session.is_in_transaction() {
         session.outbox.reply.integer(0);
     } else {
@@ -195,7 +242,7 @@ pub(crate) fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
     Ok((value > 0).then(|| Duration::from_millis(value)))
 }
 
-/// Writes the reply of `WAITAOF`: the number of local and of replica disks that have the change.
+/// Writes the reply of `WAITAOF` at a node alone: the number of local and of replica disks that have the change.
 fn sync_reply(reply: &mut tidemark_engine::Reply, local: bool) {
     reply.array(2);
     reply.integer(i64::from(local));

@@ -2,7 +2,7 @@
 //! has all slots.
 
 use crate::context::Context;
-use crate::group::{Group, Member, wire_name};
+use crate::group::{Group, Member, NodeId, wire_name};
 use crate::session::Session;
 use std::fmt::Write as _;
 use tidemark_engine::CommandError;
@@ -108,10 +108,12 @@ pub(crate) fn nodes(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// `CLUSTER SLOTS`: one range, with the leader before the followers that are reachable. Empty while
-/// no leader is known.
+/// `CLUSTER SLOTS`: one range, with the leader before the followers that are reachable. While no leader
+/// is known, the last one has the slots, as a failed node in Redis Cluster: clients try again. Empty
+/// before the first.
 pub(crate) fn slots(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    let view = View::of(group(cx)?);
+    let group = group(cx)?;
+    let view = View::with_leader(group, group.last_leader());
     let reply = &mut session.outbox.reply;
     let Some(leader) = view.leader else {
         reply.array(0);
@@ -173,27 +175,31 @@ pub(crate) fn links(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
 }
 
 /// A member, as Redis Cluster shows nodes.
-struct Node {
-    id: String,
-    host: String,
-    port: u16,
-    is_me: bool,
-    is_leader: bool,
-    is_reachable: bool,
+pub(crate) struct Node {
+    pub(crate) id: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) is_me: bool,
+    pub(crate) is_leader: bool,
+    pub(crate) is_reachable: bool,
 }
 
 /// The group at one moment.
-struct View {
-    members: Vec<Node>,
+pub(crate) struct View {
+    pub(crate) members: Vec<Node>,
     /// Index of the leader, if one is known.
-    leader: Option<usize>,
-    /// The number of the term, or 0 at a follower.
-    epoch: u64,
+    pub(crate) leader: Option<usize>,
+    /// The number of the newest known term.
+    pub(crate) epoch: u64,
 }
 
 impl View {
-    fn of(group: &Group) -> View {
-        let leader = group.leader();
+    pub(crate) fn of(group: &Group) -> View {
+        View::with_leader(group, group.leader())
+    }
+
+    /// Returns the group with `leader` as its leader.
+    pub(crate) fn with_leader(group: &Group, leader: Option<NodeId>) -> View {
         let node = |member: Member| {
             let (host, port) = host_and_port(&member.client_address);
             let is_me = member.id == group.me();
@@ -208,12 +214,12 @@ impl View {
         };
         let members: Vec<Node> = group.consensus().members().into_iter().map(node).collect();
         let leader = members.iter().position(|node| node.is_leader);
-        View { members, leader, epoch: group.term().0 }
+        View { members, leader, epoch: group.consensus().status().term.0 }
     }
 }
 
 /// Splits an address; an IPv6 host loses its brackets, as in Redis's lists.
-fn host_and_port(address: &str) -> (String, u16) {
+pub(crate) fn host_and_port(address: &str) -> (String, u16) {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     (host.to_owned(), port.parse().unwrap_or(0))
@@ -225,6 +231,12 @@ pub(crate) fn followed(cx: &Context<'_>) -> Option<Followed> {
     let address = group.leader().and_then(|leader| group.address_of(leader));
     let (host, port) = address.map(|address| host_and_port(&address)).unwrap_or_default();
     Some(Followed { is_up: port != 0, host, port })
+}
+
+/// Returns the followers that this member reaches, if it leads.
+pub(crate) fn followers(cx: &Context<'_>) -> Vec<Node> {
+    let Some(group) = cx.shared.group.as_ref().filter(|group| group.leads()) else { return Vec::new() };
+    View::of(group).members.into_iter().filter(|node| !node.is_me && node.is_reachable).collect()
 }
 
 /// What a follower follows.

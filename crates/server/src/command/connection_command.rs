@@ -3,7 +3,8 @@
 use crate::command::rows::{ConnectionCommand as C, is_watching};
 use crate::command::{
     changes_command, client_command, cluster_command, command_command, config_command, counter_command,
-    handshake, info, server_command, subscribe_command, tracking_command, transaction, watch_command,
+    handshake, info, sentinel_command, server_command, subscribe_command, tracking_command, transaction,
+    watch_command,
 };
 use crate::context::Context;
 use crate::events::publication::Kind;
@@ -110,7 +111,7 @@ fn dispatch(
 
         C::Changes => changes_command::changes(session, args, cx),
 
-        C::Wait => wait::wait_replicas(session, args),
+        C::Wait => wait::wait_replicas(session, args, cx),
         C::WaitAof => wait::wait_aof(session, args, cx),
 
         C::ClusterInfo => cluster_command::info(session, cx),
@@ -121,6 +122,13 @@ fn dispatch(
         C::ClusterNodes => cluster_command::nodes(session, cx),
         C::ClusterShards => cluster_command::shards(session, cx),
         C::ClusterSlots => cluster_command::slots(session, cx),
+        C::SentinelCkQuorum => sentinel_command::check_quorum(session, args, cx),
+        C::SentinelGetMasterAddrByName => sentinel_command::leader_address(session, args, cx),
+        C::SentinelMaster => sentinel_command::leader(session, args, cx),
+        C::SentinelMasters => sentinel_command::leaders(session, cx),
+        C::SentinelMyId => sentinel_command::my_id(session, cx),
+        C::SentinelReplicas => sentinel_command::followers(session, args, cx),
+        C::SentinelSentinels => sentinel_command::sentinels(session, args, cx),
         C::ReadOnly => cluster_command::read_followers(session, true, cx),
         C::ReadWrite => cluster_command::read_followers(session, false, cx),
         C::Asking => cluster_command::asking(session, cx),

@@ -14,6 +14,7 @@ use crate::net::pipelined_run::{RUN_COMMANDS, RunCommand};
 use crate::session::{Replies, Session, terms};
 use crate::wait;
 use smallvec::SmallVec;
+use std::time::Duration;
 use tidemark_engine::command::{flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
@@ -255,10 +256,21 @@ fn not_here(
     gate::objection(group, session, command, args)
 }
 
+/// Time after which a client that was sent to another member and still sends commands here does not
+/// follow. A client of Redis Sentinel asks again where the leader is when its connection closes; one of
+/// Redis Cluster sends nothing here any more.
+const FOLLOWING_TIME: Duration = Duration::from_secs(1);
+
 /// Sends the client to another member. Ends the transaction of `EXEC`, and spoils that of a command
-/// that would have been queued: the client repeats it there as a whole.
+/// that would have been queued: the client repeats it there as a whole. Closes the connection of a client
+/// that does not go there.
 fn turn_away(session: &mut Session, command: &'static Command, error: &CommandError, cx: &Context<'_>) {
     session.outbox.reply.error(error);
+    if gate::names_another(error) {
+        let now = cx.shared.clock.now();
+        let since = *session.sent_away_since.get_or_insert(now);
+        session.closing |= now.saturating_duration_since(since) > FOLLOWING_TIME;
+    }
     if transaction::is_exec(command) {
         exec::give_up(session, cx);
     } else if let Some(transaction) = &mut session.transaction {

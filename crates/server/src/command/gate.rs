@@ -19,7 +19,7 @@ enum Need {
     Nothing,
     /// The data, to read it. The slot is that of its first key.
     Data(Option<usize>),
-    /// The lead, to change data or to reach all subscribers.
+    /// The lead, to change data.
     Lead(Option<usize>),
 }
 
@@ -106,6 +106,16 @@ fn objection_to(
     })
 }
 
+/// Whether an error of this module says that another member leads.
+pub(crate) fn names_another(error: &CommandError) -> bool {
+    matches!(error, CommandError::Text(text) if text.starts_with("MOVED ") || text.starts_with("READONLY "))
+}
+
+/// Returns the address of the leader that an error of this module names.
+pub(crate) fn leader_in(error: &str) -> Option<&str> {
+    error.strip_prefix("MOVED ")?.split(' ').nth(1)
+}
+
 /// Error while no member leads, or no quorum answers the leader.
 const NO_LEADER: &str = "CLUSTERDOWN The cluster is down: no leader that most members answer";
 
@@ -133,12 +143,9 @@ fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need
             });
             needs.fold(Need::Nothing, Need::and)
         }
-        // Watched reads, names and positions are records of the log, and messages reach the
-        // subscribers of this member only.
+        // Watched reads, names and positions are records of the log.
         C::WatchRead | C::Watch => Need::Lead(first_slot()),
-        C::EmitAck | C::Publish | C::Spublish | C::Subscribe | C::Psubscribe | C::Ssubscribe => {
-            Need::Lead(args.get(1).map(|name| slot(name)))
-        }
+        C::EmitAck => Need::Lead(args.get(1).map(|name| slot(name))),
         C::EmitReconnect | C::Changes | C::Watches | C::CounterTop => Need::Lead(None),
         C::Unwatch if args.len() > 1 => Need::Lead(None),
         C::DebugObject => Need::Data(args.get(2).map(|key| slot(key))),

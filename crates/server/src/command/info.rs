@@ -1,7 +1,7 @@
 //! `INFO`: sections of `name:value` lines, with Redis's names where tools read them.
 
 use crate::available_memory;
-use crate::command::cluster_command;
+use crate::command::cluster_command::{self, Node};
 use crate::context::Context;
 use crate::net::client::flags;
 use crate::session::Session;
@@ -221,7 +221,12 @@ fn replication(text: &mut String, cx: &Context<'_>) {
     } else {
         line(text, "role", "master");
     }
-    line(text, "connected_slaves", 0);
+    let followers = cluster_command::followers(cx);
+    line(text, "connected_slaves", followers.len());
+    for (number, node) in followers.iter().enumerate() {
+        let Node { host, port, .. } = node;
+        line(text, &format!("slave{number}"), format_args!("ip={host},port={port},state=online"));
+    }
     line(text, "master_replid", &cx.shared.run_id);
     line(text, "master_repl_offset", cx.shared.engine.log().appended());
 }

@@ -27,6 +27,7 @@ pub(crate) mod info;
 mod named_command;
 pub(crate) mod postponing;
 pub(crate) mod rows;
+pub(crate) mod sentinel_command;
 mod server_command;
 mod subscribe_command;
 mod tracking_command;

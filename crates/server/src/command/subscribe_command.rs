@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::durability::hold::COMMIT_LOST;
 use crate::durability::log_state::CommitLost;
 use crate::events::publication::Kind;
+use crate::group::{Group, Published, Term};
 use crate::net::outbox::Until;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::subscription::channel_publisher;
@@ -69,7 +70,8 @@ fn confirm(session: &mut Session, kind: Kind, what: &str, name: Option<&[u8]>) {
     reply.count(count);
 }
 
-/// `PUBLISH channel message`, `SPUBLISH shardchannel message`
+/// `PUBLISH channel message`, `SPUBLISH shardchannel message`. Subscribers of all members of a group
+/// get the message; those of this one are counted.
 pub(crate) fn publish(
     session: &mut Session,
     kind: Kind,
@@ -77,15 +79,25 @@ pub(crate) fn publish(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
+    // Read before the log: a term that has ended since says that what was read may be taken back.
+    let term = cx.shared.group.as_ref().map(Group::term);
     // The message may depend on a change that is not committed yet, such as the publisher's last
-    // one.
-    let after = if cx.waits_for_commit() {
+    // one. A follower's memory has only what is committed.
+    let after = if cx.waits_for_commit() && term != Some(Term(0)) {
         cx.shared.not_yet_committed().map_err(|CommitLost| CommandError::text(COMMIT_LOST))?
     } else {
         None
     };
-    let after = after.map(Until::Committed);
-    let sent = cx.shared.pubsub.publish(kind, channel, message, after, None, &cx.shared.inboxes);
+    let until = after.map(Until::Committed);
+    let sent = cx.shared.pubsub.publish(kind, channel, message, until, None, &cx.shared.inboxes);
+    if let Some(group) = &cx.shared.group {
+        group.consensus().publish(Published {
+            kind,
+            channel: (*channel).into(),
+            payload: (*message).into(),
+            after: term.zip(after),
+        });
+    }
     session.outbox.reply.count(sent);
     Ok(())
 }

@@ -45,6 +45,20 @@ fn member(word: &str) -> Result<Member, String> {
     })
 }
 
+/// Longest name of a cluster, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Parses the name of a cluster. It is a word of a message whose words are separated by spaces.
+pub(super) fn cluster_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX {
+        return Err(format!("has {} bytes; a name has 1 to {NAME_BYTES_MAX}", text.len()));
+    }
+    match text.chars().find(|character| character.is_whitespace() || character.is_control()) {
+        Some(character) => Err(format!("has the character {character:?}; a name has no spaces")),
+        None => Ok(text.to_owned()),
+    }
+}
+
 /// Writes members as the setting has them.
 pub(super) fn show_members(members: &[Member]) -> String {
     let shown = members.iter().map(|member| {

@@ -79,6 +79,33 @@ impl ClusterTls {
     }
 }
 
+/// How a leader of a cluster knows that what it reads is not stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClusterReads {
+    /// Most members have promised to follow no other for a while.
+    Lease,
+    /// It asks the members before the answers leave.
+    Index,
+}
+
+impl ClusterReads {
+    /// Returns its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::Index => "index",
+        }
+    }
+
+    /// Parses a name.
+    fn parse(text: &str) -> Result<Self, String> {
+        [Self::Lease, Self::Index]
+            .into_iter()
+            .find(|reads| reads.name().eq_ignore_ascii_case(text.trim()))
+            .ok_or_else(|| "must be lease or index".to_owned())
+    }
+}
+
 /// The effective configuration; [`Config::default`] has the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -225,6 +252,10 @@ pub struct Config {
     pub cluster_node: u64,
     /// The members that found the cluster.
     pub cluster_members: Vec<Member>,
+    /// Name of the cluster for clients of Redis Sentinel.
+    pub cluster_name: String,
+    /// What a leader does before it answers reads.
+    pub cluster_reads: ClusterReads,
     /// Heartbeats and elections.
     pub cluster_timing: ClusterTiming,
     /// TLS between members.
@@ -310,6 +341,8 @@ impl Default for Config {
             sinks: Vec::new(),
             cluster_node: 0,
             cluster_members: Vec::new(),
+            cluster_name: "tidemark".to_owned(),
+            cluster_reads: ClusterReads::Lease,
             cluster_timing: ClusterTiming::LAN,
             cluster_tls: ClusterTls::default(),
             cluster_accept_loss: false,

@@ -1,12 +1,12 @@
 //! The table of settings: the source of flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
-use super::members::{members, show_members};
+use super::members::{cluster_name, members, show_members};
 use super::value::{
     DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,
     output_limits, permissions, seconds, show_bind_addresses, show_memory_limit, show_output_limits,
     show_yes_no, sinks, sinks_without_secrets, yes_no,
 };
-use super::{Config, EventSelection};
+use super::{ClusterReads, Config, EventSelection};
 use crate::grpc;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -1197,6 +1197,32 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| show_members(&config.cluster_members),
         set: |_, config, text| members(text).map(|members| config.cluster_members = members),
+    },
+    Setting {
+        name: "cluster-name",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "NAME",
+        help: "Name by which clients of Redis Sentinel ask for the leader; the same at all members.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_name.clone(),
+        set: |_, config, text| cluster_name(text).map(|name| config.cluster_name = name),
+    },
+    Setting {
+        name: "cluster-reads",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "lease|index",
+        help: "What keeps a leader from answering reads when another one may lead: lease, the promise of most members \
+               to follow no other for a while, which needs clocks of about the same speed; or index, a question to \
+               the members before the answers leave.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_reads.name().to_owned(),
+        set: |_, config, text| ClusterReads::parse(text).map(|reads| config.cluster_reads = reads),
     },
     Setting {
         name: "cluster-heartbeat-ms",

@@ -1,7 +1,8 @@
 //! Consensus, as the server sees it: who leads, and who the members are.
 
+use super::message::{MessageFigures, Published};
 use crate::config::ClusterTls;
-
+use std::time::Duration;
 pub(crate) use tidemark_cluster::{NodeId, Refusal, Role, Term};
 
 /// Returns the name of a member as clients of Redis Cluster expect one: 40 hexadecimal digits.
@@ -21,6 +22,23 @@ pub(crate) struct Member {
     pub(crate) client_address: String,
     /// Whether the other members reach it.
     pub(crate) is_reachable: bool,
+}
+
+/// What a member knows of its group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The newest term that it knows.
+    pub(crate) term: Term,
+    /// Index of its last entry.
+    pub(crate) last: u64,
+    /// Index of the last entry that it knows to be committed.
+    pub(crate) committed: u64,
+    /// Index of the last entry that each other member is known to have acknowledged; only at the leader.
+    pub(crate) matching: Vec<(NodeId, u64)>,
+    /// Time since most members acknowledged this leader; `None` if it does not lead.
+    pub(crate) quorum_age: Option<Duration>,
+    /// Published messages between members.
+    pub(crate) messages: MessageFigures,
 }
 
 /// Decides who leads. Answers are those of the moment.
@@ -55,4 +73,13 @@ pub(crate) trait Consensus: Send + Sync + 'static {
 
     /// Returns the members by the newest entry that names them.
     fn members(&self) -> Vec<Member>;
+
+    /// Returns what this member knows of the group. Costs a few locks.
+    fn status(&self) -> Status;
+
+    /// Has everything synced that this member's log has written. Returns before it is done.
+    fn request_sync(&self);
+
+    /// Queues a message for the subscribers of the other members. Returns at once.
+    fn publish(&self, message: Published);
 }

@@ -158,7 +158,8 @@ impl Leadership {
         }
     }
 
-    fn server(&self) -> Option<std::sync::Arc<Shared>> {
+    /// Returns the server over the memory of now.
+    pub(super) fn server(&self) -> Option<std::sync::Arc<Shared>> {
         self.server.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 

@@ -6,6 +6,7 @@
 //!                      net::event_loop, http: has the term ended? ────┘◄── leadership ◄── node: consensus
 //!
 //!   seat: which member is this directory?      memory: follows the log, or is at its end
+//!   messages: what PUBLISH says, to the subscribers of the other members
 //! ```
 //!
 //! What is told waits for the log's committed watermark in every mode: `Settings::waits_for_commit`.
@@ -13,16 +14,20 @@
 mod consensus;
 mod leadership;
 mod memory;
+mod message;
+mod messages;
 mod node;
 #[cfg(test)]
 pub(crate) mod planted;
 mod seat;
 
 #[cfg(test)]
-pub(crate) use consensus::Confirmation;
+pub(crate) use consensus::{Confirmation, Status};
 pub(crate) use consensus::{Consensus, Member, NodeId, Refusal, Role, Term, wire_name};
 pub(crate) use leadership::Leadership;
 pub(crate) use memory::{Ended, keep_with_log};
+pub(crate) use message::Published;
+pub(crate) use messages::Messages;
 pub use node::NodeError;
 pub(crate) use node::{GroupNode, Membership};
 pub use seat::SeatError;
@@ -36,12 +41,46 @@ pub(crate) struct Group {
     consensus: Arc<dyn Consensus>,
     /// How many terms of this member have ended.
     ended_terms: AtomicU64,
+    /// The leader that was seen last; 0 before the first.
+    last_leader: AtomicU64,
+    /// How often another leader was seen than before.
+    leader_changes: AtomicU64,
+    /// The members are asked before reads are answered: a lease does not do.
+    confirms_reads: bool,
 }
 
 impl Group {
     /// Creates the membership of the member `me`.
     pub(crate) fn new(me: NodeId, consensus: Arc<dyn Consensus>) -> Group {
-        Group { me, consensus, ended_terms: AtomicU64::new(0) }
+        Group {
+            me,
+            consensus,
+            ended_terms: AtomicU64::new(0),
+            last_leader: AtomicU64::new(0),
+            leader_changes: AtomicU64::new(0),
+            confirms_reads: false,
+        }
+    }
+
+    /// Has the members asked before reads are answered, if `confirms`.
+    pub(crate) fn confirming_reads(self, confirms: bool) -> Group {
+        Group { confirms_reads: confirms, ..self }
+    }
+
+    /// Whether the members are asked before reads are answered.
+    #[inline]
+    pub(crate) fn confirms_reads(&self) -> bool {
+        self.confirms_reads
+    }
+
+    /// Asks the members whether this one still leads, and waits for their answer.
+    pub(crate) async fn is_confirmed(&self) -> bool {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        self.consensus.confirm(Box::new(move |is_given| {
+            // A client that has gone does not wait.
+            let _ = answer.send(is_given);
+        }));
+        answered.await.unwrap_or(false)
     }
 
     /// Returns the name of this member.
@@ -72,6 +111,29 @@ impl Group {
             Role::Leading { .. } => Some(self.me),
             Role::Following { leader } => leader,
         }
+    }
+
+    /// Returns the leader, or the last one that was known.
+    pub(crate) fn last_leader(&self) -> Option<NodeId> {
+        let last = NodeId(self.last_leader.load(Ordering::Relaxed));
+        self.leader().or_else(|| (last.0 != 0).then_some(last))
+    }
+
+    /// Looks for the leader. Returns the one that was seen last and the one of now, if they differ. For
+    /// one thread.
+    pub(crate) fn look_for_leader(&self) -> Option<(NodeId, NodeId)> {
+        let leader = self.leader()?;
+        let before = NodeId(self.last_leader.swap(leader.0, Ordering::Relaxed));
+        let has_changed = before.0 != 0 && before != leader;
+        if has_changed {
+            self.leader_changes.fetch_add(1, Ordering::Relaxed);
+        }
+        has_changed.then_some((before, leader))
+    }
+
+    /// Returns how often another leader was seen than before.
+    pub(crate) fn leader_changes(&self) -> u64 {
+        self.leader_changes.load(Ordering::Relaxed)
     }
 
     /// Returns the term that this member leads; 0 if it follows.

@@ -1,7 +1,9 @@
 //! This process as a member of a group: its place, its connections, and the consensus over its log.
 
-use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role};
+use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role, Status};
 use super::leadership::Leadership;
+use super::message::Published;
+use super::messages::{self, MemberService, Messages};
 use super::seat::{Seat, SeatError};
 use crate::config::{ClusterTls, Config, LogStorage};
 use crate::observe::operator_line::{OperatorLine, say};
@@ -108,6 +110,9 @@ pub(crate) struct GroupNode {
     group: Group,
     transport: TcpTransport,
     leadership: Arc<Leadership>,
+    messages: Arc<Messages>,
+    /// The thread of the messages.
+    messenger: Mutex<Option<JoinHandle<()>>>,
     founding: Mutex<Option<Founding>>,
     suspicion: Mutex<Option<SuspicionFile>>,
 }
@@ -209,9 +214,11 @@ impl GroupNode {
         let tls = load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
         let net = NetSettings { patience: settings.lease() * 2, ..NetSettings::default() };
         let events = Arc::new(Events::start(OperatorLine::every(NOTICE_PAUSE_S, log.clock()))?);
+        let messages = Arc::<Messages>::default();
         let listener = Arc::new(Listener {
             me: seat.node,
             leadership: Arc::clone(&leadership),
+            messages: Arc::clone(&messages),
             transport: OnceLock::new(),
         });
         let parts = GroupParts {
@@ -224,21 +231,29 @@ impl GroupNode {
             listener: Arc::clone(&listener) as _,
         };
         let roster = roster(seat.node, &seat.founders);
-        let connected = Arc::clone(&listener);
-        let group = Group::start(parts, move |service| {
+        let (connected, received) = (Arc::clone(&listener), Arc::clone(&messages));
+        let group = Group::start(parts, move |consensus| {
             let runtime = tokio::runtime::Handle::current();
             let transport =
                 TcpTransport::new(runtime, identity, net, tls, events).map_err(io::Error::other)?;
             transport.set_roster(roster);
-            transport.listen(socket, service)?;
+            transport.listen(socket, MemberService { consensus, messages: received })?;
             Ok(connected.transport.get_or_init(|| transport).clone())
         })?;
         let transport = listener.transport.get().expect("the group has connected").clone();
+        let messenger = messages::start(
+            Arc::clone(&messages),
+            Arc::clone(&leadership),
+            Arc::clone(log),
+            transport.clone(),
+        )?;
         let node = GroupNode {
             seat,
             group,
             transport,
             leadership,
+            messages,
+            messenger: Mutex::new(Some(messenger)),
             founding: Mutex::default(),
             suspicion: Mutex::new(Some(suspicion)),
         };
@@ -251,6 +266,7 @@ impl GroupNode {
         let members = self.group.members();
         if !members.is_empty() {
             self.transport.set_roster(roster(self.seat.node, &members));
+            self.messages.set_peers(others(self.seat.node, &members));
         }
     }
 
@@ -312,6 +328,11 @@ impl GroupNode {
         &self.leadership
     }
 
+    /// The messages between members.
+    pub(crate) fn messages(&self) -> &Arc<Messages> {
+        &self.messages
+    }
+
     /// Returns why the consensus has ended; `None` while it goes on.
     pub(crate) fn failure(&self) -> Option<String> {
         self.group.status().failure
@@ -324,6 +345,10 @@ impl GroupNode {
         {
             is_over.store(true, Ordering::Release);
             let _ = thread.join();
+        }
+        self.messages.stop();
+        if let Some(messenger) = self.messenger.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = messenger.join();
         }
         self.group.close();
         self.transport.close();
@@ -392,6 +417,26 @@ impl Consensus for GroupNode {
             })
             .collect()
     }
+
+    fn status(&self) -> Status {
+        let status = self.group.status();
+        Status {
+            term: status.term,
+            last: status.last.index,
+            committed: status.committed.index,
+            matching: status.matching.into_iter().map(|(node, entry)| (node, entry.index)).collect(),
+            quorum_age: status.quorum_age,
+            messages: self.messages.figures(),
+        }
+    }
+
+    fn request_sync(&self) {
+        self.group.request_sync();
+    }
+
+    fn publish(&self, message: Published) {
+        self.messages.publish(message);
+    }
 }
 
 /// Reads the files for TLS between members, if there are any.
@@ -427,6 +472,11 @@ fn cluster_of(founders: &[Member]) -> RandomId {
     RandomId(id)
 }
 
+/// Returns the other members.
+fn others(me: NodeId, members: &[Member]) -> Vec<NodeId> {
+    members.iter().map(|member| member.id).filter(|id| *id != me).collect()
+}
+
 /// Returns the members that a member admits: all others.
 fn roster(me: NodeId, members: &[Member]) -> Roster {
     let others = members.iter().filter(|member| member.id != me);
@@ -459,17 +509,26 @@ impl VoteStore for Votes {
 struct Listener {
     me: NodeId,
     leadership: Arc<Leadership>,
+    messages: Arc<Messages>,
     /// `None` until the member is connected.
     transport: OnceLock<TcpTransport>,
 }
 
 impl TermListener for Listener {
     fn begin_term(&self, term: Term, lsn: Lsn) {
+        self.messages.begin_term(term);
         self.leadership.begin_term(term, lsn);
     }
 
     fn end_term(&self, _term: Term) {
+        self.messages.end_term();
         self.leadership.end_term();
+    }
+
+    fn progressed(&self) {
+        if let Some(server) = self.leadership.server() {
+            server.inboxes.iter().for_each(|inbox| inbox.copies_moved());
+        }
     }
 
     fn end_log(&self, end: Lsn) {
@@ -481,6 +540,7 @@ impl TermListener for Listener {
     }
 
     fn members(&self, members: &[Member]) {
+        self.messages.set_peers(others(self.me, members));
         if let Some(transport) = self.transport.get() {
             transport.set_roster(roster(self.me, members));
         }

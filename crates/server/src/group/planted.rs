@@ -2,8 +2,8 @@
 
 use crate::config::ClusterTls;
 
-use super::{Confirmation, Consensus, Member, NodeId, Refusal, Role, Term};
-use std::sync::atomic::{AtomicBool, Ordering};
+use super::{Confirmation, Consensus, Member, NodeId, Published, Refusal, Role, Status, Term};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The member whose server is tested.
@@ -18,6 +18,9 @@ pub(crate) struct Planted {
     is_fresh: AtomicBool,
     has_lease: AtomicBool,
     asked: Mutex<Vec<Confirmation>>,
+    status: Mutex<Status>,
+    published: Mutex<Vec<Published>>,
+    syncs: AtomicUsize,
 }
 
 impl Planted {
@@ -28,6 +31,9 @@ impl Planted {
             is_fresh: true.into(),
             has_lease: true.into(),
             asked: Mutex::default(),
+            status: Mutex::new(Status { term: Term(7), ..Status::default() }),
+            published: Mutex::default(),
+            syncs: AtomicUsize::new(0),
         })
     }
 
@@ -47,6 +53,25 @@ impl Planted {
 
     pub(crate) fn set_lease(&self, has_lease: bool) {
         self.has_lease.store(has_lease, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_status(&self, status: Status) {
+        *self.status.lock().expect("unpoisoned") = status;
+    }
+
+    /// Returns what was published for other members.
+    pub(crate) fn published(&self) -> Vec<Published> {
+        std::mem::take(&mut *self.published.lock().expect("unpoisoned"))
+    }
+
+    /// Returns how often a sync was requested.
+    pub(crate) fn syncs(&self) -> usize {
+        self.syncs.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many questions are open.
+    pub(crate) fn questions(&self) -> usize {
+        self.asked.lock().expect("unpoisoned").len()
     }
 
     /// Answers who has asked the members.
@@ -95,5 +120,17 @@ impl Consensus for Planted {
             member(OTHER, "[fd00::2]:7000", true),
             member(NodeId(3), "c.example:6379", false),
         ]
+    }
+
+    fn status(&self) -> Status {
+        self.status.lock().expect("unpoisoned").clone()
+    }
+
+    fn request_sync(&self) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn publish(&self, message: Published) {
+        self.published.lock().expect("unpoisoned").push(message);
     }
 }

@@ -1,6 +1,6 @@
 //! Commands on the requested pool, and their errors as gRPC statuses.
 
-use crate::http::refusal::Refusal;
+use crate::http::refusal::{LEADER, Refusal};
 use crate::http::running::{Words, run};
 use crate::resp::Value;
 use crate::shared::Shared;
@@ -35,7 +35,11 @@ pub(super) fn status(refusal: &Refusal) -> Status {
         StatusCode::INTERNAL_SERVER_ERROR => Code::Unknown,
         _ => Code::InvalidArgument,
     };
-    Status::new(code, refusal.reason.as_str())
+    let mut status = Status::new(code, refusal.reason.as_str());
+    if let Some(leader) = refusal.leader().and_then(|leader| leader.parse().ok()) {
+        status.metadata_mut().insert(LEADER, leader);
+    }
+    status
 }
 
 /// Returns the error for an answer that no pool command gives.

@@ -1,10 +1,14 @@
 //! Requests over HTTP that fail, and their responses.
 
+use crate::command::gate;
 use crate::http::access::Denied;
 use crate::subscription::http_registry::NeverReached;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tidemark_engine::CommandError;
+
+/// Header, and field of gRPC's metadata, that names the leader of the group in its followers' refusals.
+pub(crate) const LEADER: &str = "tidemark-leader";
 
 /// A request that is answered with an error.
 #[derive(Debug)]
@@ -44,6 +48,12 @@ impl Refusal {
             StatusCode::BAD_REQUEST
         };
         Refusal { status, reason }
+    }
+
+    /// Returns the leader's address for clients of the Redis protocol, if another member of the group
+    /// leads.
+    pub(crate) fn leader(&self) -> Option<&str> {
+        gate::leader_in(&self.reason)
     }
 
     /// Whether the error concerns the content of a key.
@@ -88,9 +98,15 @@ impl From<Denied> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let text = serde_json::json!({ "error": self.reason }).to_string();
-        let mut response = (self.status, text).into_response();
+        let mut body = serde_json::json!({ "error": self.reason });
+        if let Some(leader) = self.leader() {
+            body["leader"] = leader.into();
+        }
+        let mut response = (self.status, body.to_string()).into_response();
         let headers = response.headers_mut();
+        if let Some(leader) = self.leader().and_then(|leader| HeaderValue::from_str(leader).ok()) {
+            headers.insert(LEADER, leader);
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Guessing passwords costs a connection for each guess.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -119,6 +135,20 @@ mod tests {
         ] {
             let refusal = Refusal::of_error(text.as_bytes());
             assert_eq!((refusal.status.as_u16(), refusal.reason.as_str()), (status, text));
+            assert_eq!(refusal.leader(), None);
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_a_follower_names_the_leader_in_a_header() {
+        let response = Refusal::of_error(b"MOVED 12 [fd00::2]:7000").into_response();
+        assert_eq!(response.status().as_u16(), 503);
+        assert_eq!(response.headers()[LEADER], "[fd00::2]:7000");
+        for text in ["MOVED", "MOVED 1", "MOVED 1 a\nb", "CLUSTERDOWN no leader"] {
+            assert!(
+                !Refusal::of_error(text.as_bytes()).into_response().headers().contains_key(LEADER),
+                "{text}"
+            );
         }
     }
 }

@@ -2,8 +2,9 @@
 //! that no request delays a worker's clients.
 
 use crate::durability::loading::LOADING;
+use crate::group::Refusal;
 use crate::http::listener::{FewListener, Patience, Visit};
-use crate::http::refusal::Refusal;
+use crate::http::refusal::Refusal as HttpRefusal;
 use crate::http::{access, api_key, changes, limiting, stream, watching};
 use crate::observe::metrics;
 use crate::shared::Shared;
@@ -112,6 +113,7 @@ fn about_server() -> Router<Arc<Shared>> {
         .route("/metrics", get(metrics))
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
+        .route("/health/leader", get(leader))
         .layer(from_fn(note_request))
 }
 
@@ -134,11 +136,11 @@ async fn admit(
     next: Next,
 ) -> Response {
     if !shared.engine.is_loaded() {
-        return Refusal::unavailable(LOADING).into_response();
+        return HttpRefusal::unavailable(LOADING).into_response();
     }
     if !visit.find_ordinary_place() {
         let reason = "all of http-connections are being served; ask again later";
-        return Refusal::unavailable(reason).into_response();
+        return HttpRefusal::unavailable(reason).into_response();
     }
     next.run(request).await
 }
@@ -150,7 +152,7 @@ async fn metrics(
 ) -> Response {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     if let Err(denied) = access::check_visitor(&shared.settings.current(), visit.address, &headers) {
-        return Refusal::from(denied).into_response();
+        return HttpRefusal::from(denied).into_response();
     }
     match metrics::encode(&shared) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
@@ -193,5 +195,29 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
             let text = format!("the log has failed, changes are refused until a restart: {reason}\n");
             (StatusCode::SERVICE_UNAVAILABLE, text)
         }
+    }
+}
+
+/// Whether commands that change data run here now: for load balancers. Otherwise the answer names the
+/// leader, if one is known.
+async fn leader(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
+    let unavailable = |text: String| (StatusCode::SERVICE_UNAVAILABLE, text);
+    if shared.is_stopping() {
+        return unavailable("the server is stopping\n".to_owned());
+    }
+    if !shared.engine.is_loaded() {
+        return unavailable("the data is being loaded\n".to_owned());
+    }
+    let Some(group) = &shared.group else {
+        return (StatusCode::OK, "this server is alone\n".to_owned());
+    };
+    match group.consensus().admit() {
+        Ok(term) => (StatusCode::OK, format!("member {} leads in term {term}\n", group.me())),
+        Err(Refusal::Moved(leader)) => {
+            let address = group.address_of(leader).unwrap_or_default();
+            unavailable(format!("member {leader} leads, at {address}\n"))
+        }
+        Err(Refusal::NoLeader) => unavailable("no leader that most members answer is known\n".to_owned()),
+        Err(Refusal::Changing) => unavailable("the lead or the members are being changed\n".to_owned()),
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct Inbox {
     /// Whether the worker has replies that wait for the log. Otherwise the log's progress does not
     /// wake it.
     waits_for_log: AtomicBool,
+    /// Whether the worker has clients that wait for copies on other members.
+    waits_for_copies: AtomicBool,
     waker: Waker,
 }
 
@@ -116,6 +118,7 @@ impl Inbox {
             waiting: Mutex::default(),
             asleep: AtomicBool::new(false),
             waits_for_log: AtomicBool::new(false),
+            waits_for_copies: AtomicBool::new(false),
             waker,
         }
     }
@@ -137,6 +140,18 @@ impl Inbox {
         if self.waits_for_log.load(Ordering::SeqCst) {
             self.wake();
         }
+    }
+
+    /// Notes that other members may have acknowledged more.
+    pub(crate) fn copies_moved(&self) {
+        if self.waits_for_copies.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Sets whether what other members acknowledge wakes the worker, which must check it once more then.
+    pub(crate) fn set_waits_for_copies(&self, waits: bool) {
+        self.waits_for_copies.store(waits, Ordering::SeqCst);
     }
 
     /// Sets whether the log's progress wakes the worker. After setting it, the worker must check

@@ -1,6 +1,7 @@
 //! Metrics in the `OpenMetrics` format, collected on request.
 
 use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
+use crate::group::NodeId;
 use crate::shared::Shared;
 use crate::sinks::SinkFigures;
 use crate::version::TIDEMARK_VERSION;
@@ -43,6 +44,7 @@ impl Collector for Snapshot {
         encode_counters(&self.shared, &mut encoder)?;
         encode_pools(&self.shared, &mut encoder)?;
         encode_sinks(&self.shared, &mut encoder)?;
+        encode_group(&self.shared, &mut encoder)?;
         encode_state(&self.shared, &mut encoder)
     }
 }
@@ -329,6 +331,84 @@ impl SinkFamilies<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Encodes what a member knows of its group; nothing at a node alone.
+fn encode_group(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let Some(group) = &shared.group else { return Ok(()) };
+    let (status, members) = (group.consensus().status(), group.consensus().members());
+    gauge(encoder, "cluster_leads", "1 while this member leads", f64::from(u8::from(group.leads())))?;
+    gauge(encoder, "cluster_term", "Newest term that this member knows", status.term.0 as f64)?;
+    counter(
+        encoder,
+        "cluster_leader_changes",
+        "Times another member led than before",
+        group.leader_changes(),
+    )?;
+    gauge(encoder, "cluster_last_entry", "Index of this member's last entry", status.last as f64)?;
+    gauge(
+        encoder,
+        "cluster_committed_entry",
+        "Index of the last entry that is known to be committed",
+        status.committed as f64,
+    )?;
+    let (log, applied) = (shared.engine.log(), shared.engine.applied());
+    gauge(
+        encoder,
+        "cluster_unapplied_records",
+        "Committed records that are not in memory yet",
+        log.records_between(applied, log.committed().max(applied)) as f64,
+    )?;
+    if let Some(age) = status.quorum_age {
+        let help = "Time since most members acknowledged this leader";
+        gauge(encoder, "cluster_quorum_age_seconds", help, age.as_secs_f64())?;
+    }
+    counter(encoder, "cluster_messages_sent", "Published messages sent to members", status.messages.sent)?;
+    counter(
+        encoder,
+        "cluster_messages_received",
+        "Published messages received from members",
+        status.messages.received,
+    )?;
+    counter(
+        encoder,
+        "cluster_messages_dropped",
+        "Published messages that did not reach the subscribers of a member",
+        status.messages.dropped,
+    )?;
+    let others = || members.iter().filter(|member| member.id != group.me());
+    encode_members(
+        encoder,
+        "connected",
+        "1 while the member is reached",
+        others().map(|member| (member.id, f64::from(u8::from(member.is_reachable)))),
+    )?;
+    let lag = |last: u64| status.last.saturating_sub(last) as f64;
+    encode_members(
+        encoder,
+        "lag_entries",
+        "Entries that the member has not acknowledged; only at the leader",
+        status.matching.iter().filter(|(id, _)| *id != group.me()).map(|(id, last)| (*id, lag(*last))),
+    )
+}
+
+/// Encodes a gauge with one series for each other member.
+fn encode_members(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (NodeId, f64)>,
+) -> fmt::Result {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return Ok(());
+    }
+    let (name, help) = (format!("cluster_member_{name}"), format!("{help}."));
+    let mut family = encoder.encode_descriptor(&name, &help, None, MetricType::Gauge)?;
+    for (id, value) in values {
+        ConstGauge::new(value).encode(family.encode_family(&[("member", id.to_string())])?)?;
+    }
+    Ok(())
 }
 
 fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

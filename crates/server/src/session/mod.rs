@@ -5,12 +5,14 @@
 //! the commands.
 
 mod change_stream;
+mod copies;
 mod subscriptions;
 mod tracking;
 mod transaction;
 mod wait;
 
 pub(crate) use change_stream::ChangeStream;
+pub(crate) use copies::Copies;
 pub(crate) use subscriptions::Subscriptions;
 pub(crate) use tracking::{Mode, Tracking, Untaken, terms};
 pub(crate) use transaction::Transaction;
@@ -64,6 +66,8 @@ pub(crate) struct Session {
     pub(crate) replies: Replies,
     /// Whether the client reads followers: `READONLY`.
     pub(crate) reads_followers: bool,
+    /// When a command of the client was first sent to another member of the group.
+    pub(crate) sent_away_since: Option<Instant>,
     /// Confirmations of subscriptions in the reply to `EXEC`, kept in case the reply is suppressed:
     /// they are messages.
     pub(crate) confirmations: Vec<u8>,
@@ -101,6 +105,7 @@ impl Session {
             untaken: Untaken::default(),
             replies: Replies::On,
             reads_followers: false,
+            sent_away_since: None,
             confirmations: Vec::new(),
             wait: None,
             settings_changed: false,

@@ -1,5 +1,6 @@
 //! A client's wait.
 
+use super::copies::Copies;
 use crate::subscription::pending_resumption::PendingResumption;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +27,10 @@ pub(crate) enum WaitFor {
     Keys(Arc<Waiter>),
     /// Durability of a record on this node.
     Sync(Lsn),
-    /// Replicas, which do not exist: only the deadline ends it.
+    /// Replicas, which a node alone does not have: only the deadline ends it.
     Replicas,
+    /// Copies of a record on members of the group.
+    Copies(Box<Copies>),
     /// Time to pass.
     Sleep,
     /// The end of `CLIENT PAUSE`; then the command runs.

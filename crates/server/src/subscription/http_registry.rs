@@ -151,6 +151,10 @@ impl HttpRegistry {
             if group.map_or(0, Group::ended_terms) != ended_terms {
                 return Err(NeverReached::TermEnded);
             }
+            if let Some(group) = group.filter(|group| is_reached && group.confirms_reads() && group.leads()) {
+                let is_confirmed = group.is_confirmed().await && group.ended_terms() == ended_terms;
+                return if is_confirmed { Ok(()) } else { Err(NeverReached::TermEnded) };
+            }
             if is_reached && group.is_none_or(|group| group.consensus().has_lease()) {
                 return Ok(());
             }

@@ -125,7 +125,8 @@ fn push_commands(text: &mut String) {
     push_reasons(text, used.iter().map(|reason| (*reason, None)));
     let redis: BTreeSet<&str> = redis_commands().map(|(name, _)| name).collect();
     let own = joined(ours.iter().map(String::as_str).filter(|name| !redis.contains(name) && !is_debug(name)));
-    writeln!(text, "\nTidemark's own, or younger than Redis 7.0: {own}.").expect("a String");
+    writeln!(text, "\nTidemark's own, of Redis's sentinels, or younger than Redis 7.0: {own}.")
+        .expect("a String");
 }
 
 /// Redis's list does not include the subcommands of `DEBUG`.

@@ -13,6 +13,7 @@ mod circles;
 mod cli;
 mod cli_server;
 mod cluster;
+mod cluster_clients;
 mod cluster_tls;
 mod command_table;
 #[path = "../../../engine/tests/support/commands.rs"]

@@ -5,6 +5,7 @@ mod client;
 mod cluster;
 mod connection;
 mod pubsub;
+mod sentinel;
 mod server;
 mod subscriptions;
 mod transactions;
@@ -105,6 +106,13 @@ connection_commands! {
     Role,
     Save,
     Select,
+    SentinelCkQuorum,
+    SentinelGetMasterAddrByName,
+    SentinelMaster,
+    SentinelMasters,
+    SentinelMyId,
+    SentinelReplicas,
+    SentinelSentinels,
     Shutdown,
     Spublish,
     Ssubscribe,
@@ -158,6 +166,7 @@ static TABLE: LazyLock<CommandTable> = LazyLock::new(|| {
         subscriptions::COMMANDS,
         server::COMMANDS,
         cluster::COMMANDS,
+        sentinel::COMMANDS,
     ];
     let rows = command::all().chain(own.into_iter().flatten()).chain(watched_reads::COMMANDS.iter());
     CommandTable::new(rows)

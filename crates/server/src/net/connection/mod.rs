@@ -20,7 +20,7 @@ use crate::net::offload;
 use crate::net::offload_queue::OffloadResult;
 use crate::net::outbox::Reached;
 use crate::resp::request::RequestParser;
-use crate::session::{Session, Transaction, WaitFor};
+use crate::session::{Copies, Session, Transaction, WaitFor};
 use crate::subscription::channel_flow::PendingTurns;
 use crate::subscription::lifecycle;
 use crate::subscription::ownership::FencingToken;
@@ -374,10 +374,11 @@ impl Connection {
         let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
             && wait::end(&mut self.session, Unblock::Timeout, cx);
         let synced = wait::synced(&mut self.session, log.durable());
-        if synced || has_room {
+        let copied = wait::copied(&mut self.session, cx);
+        if synced || has_room || copied {
             self.resume(cx);
         }
-        released.is_some() || synced || has_room
+        released.is_some() || synced || has_room || copied
     }
 
     /// Ends the connection if replies wait for what will not be committed, and sends none of them.
@@ -387,7 +388,8 @@ impl Connection {
         if self.session.outbox.drop_held() {
             self.session.closing = true;
         }
-        if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
+        let waits = self.session.wait.as_ref().map(|wait| &wait.what);
+        if matches!(waits, Some(WaitFor::Sync(_) | WaitFor::Copies(_))) {
             wait::end(&mut self.session, Unblock::Timeout, cx);
         }
     }
@@ -397,6 +399,15 @@ impl Connection {
         self.session.outbox.waits_for().is_some()
             || self.awaited_sync().is_some()
             || self.awaited_room().is_some()
+            || self.awaited_copies().is_some()
+    }
+
+    /// Copies on members of the group that `WAIT` or `WAITAOF` waits for, if one does.
+    pub(crate) fn awaited_copies(&self) -> Option<&Copies> {
+        match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Copies(copies)) => Some(copies),
+            _ => None,
+        }
     }
 
     /// Bytes of room in the log that a command waits for, if one does.

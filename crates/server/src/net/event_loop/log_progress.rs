@@ -3,6 +3,7 @@
 use super::WorkerState;
 use super::environment::Environment;
 use crate::context::Context;
+use crate::group::Group;
 use crate::net::outbox::Reached;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -45,19 +46,23 @@ impl Confirmation {
     const ALL: [Confirmed; 4] = [Confirmed::NotAsked, Confirmed::Asked, Confirmed::Given, Confirmed::Refused];
 
     fn ask(&self) {
-        self.0.store(Confirmed::Asked as u8, Ordering::Release);
+        self.0.store(Confirmed::Asked as u8, Ordering::SeqCst);
     }
 
     fn answer(&self, is_given: bool) {
         let answer = if is_given { Confirmed::Given } else { Confirmed::Refused };
-        self.0.store(answer as u8, Ordering::Release);
+        self.0.store(answer as u8, Ordering::SeqCst);
+    }
+
+    fn is_answered(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= Confirmed::Given as u8
     }
 
     /// Returns the state; an answer is returned once.
     fn take(&self) -> Confirmed {
-        let state = Self::ALL[usize::from(self.0.load(Ordering::Acquire))];
+        let state = Self::ALL[usize::from(self.0.load(Ordering::SeqCst))];
         if !matches!(state, Confirmed::Asked) {
-            self.0.store(Confirmed::NotAsked as u8, Ordering::Release);
+            self.0.store(Confirmed::NotAsked as u8, Ordering::SeqCst);
         }
         state
     }
@@ -71,8 +76,18 @@ impl WorkerState {
         environment.shared.log_has_failed()
             || (self.holding.iter().filter_map(|slot| self.peer(*slot))).any(|peer| {
                 peer.connection.has_waited_for(reached, log.durable())
+                    || peer
+                        .connection
+                        .awaited_copies()
+                        .is_some_and(|copies| copies.are_due(&environment.shared))
                     || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
             })
+    }
+
+    /// Whether a client waits for copies on other members.
+    pub(super) fn waits_for_copies(&self) -> bool {
+        (self.holding.iter().filter_map(|slot| self.peer(*slot)))
+            .any(|peer| peer.connection.awaited_copies().is_some())
     }
 
     /// Closes all connections if this member of a group leads no longer, and sends nothing more: what
@@ -88,9 +103,13 @@ impl WorkerState {
     /// can lead: else the members are asked, and the worker wakes up when they have answered. Costs a
     /// comparison, and a load and a reading of the clock at a leader.
     pub(super) fn may_tell(&mut self, environment: &Environment, cx: &Context<'_>) -> bool {
-        let Some(group) = environment.shared.group.as_ref().filter(|_| environment.shows_lead.get()) else {
+        let shows = environment.shows_lead.get() || self.is_confirming;
+        let Some(group) = environment.shared.group.as_ref().filter(|_| shows) else {
             return true;
         };
+        if group.confirms_reads() {
+            return self.is_confirmed(group, environment, cx);
+        }
         if group.consensus().has_lease() {
             environment.shows_lead.set(false);
             return true;
@@ -98,27 +117,67 @@ impl WorkerState {
         match self.confirmation.take() {
             Confirmed::Asked => false,
             Confirmed::Refused => {
-                // The clients must not wait for a lead that may be elsewhere.
-                let has_unsent = |slot: &usize| {
-                    self.peer(*slot).is_some_and(|peer| !peer.connection.session.outbox.sendable().is_empty())
-                };
-                let unsent: Vec<usize> = self.flush.iter().copied().filter(has_unsent).collect();
-                unsent.into_iter().for_each(|slot| self.close(slot, cx));
+                self.close_unsent(cx);
                 environment.shows_lead.set(false);
                 true
             }
             // Again if the answer was given and the lease has ended since: commands ran meanwhile.
             Confirmed::NotAsked | Confirmed::Given => {
-                self.confirmation.ask();
-                let (confirmation, inboxes) = (Arc::clone(&self.confirmation), &environment.shared.inboxes);
-                let inbox = Arc::clone(&inboxes[environment.index]);
-                group.consensus().confirm(Box::new(move |is_given| {
-                    confirmation.answer(is_given);
-                    inbox.wake();
-                }));
+                self.ask_members(group, environment);
                 false
             }
         }
+    }
+
+    /// Like [`may_tell`](Self::may_tell), where no lease does: whether the members have answered a question
+    /// that was asked behind everything that the replies show. Meanwhile the worker reads no client's
+    /// commands, so one question does for all that ran before it.
+    fn is_confirmed(&mut self, group: &Group, environment: &Environment, cx: &Context<'_>) -> bool {
+        match self.confirmation.take() {
+            Confirmed::Asked => return false,
+            Confirmed::Refused => {
+                self.close_unsent(cx);
+                environment.shows_lead.set(false);
+                self.is_confirming = false;
+                return true;
+            }
+            Confirmed::Given if !environment.shows_lead.get() => {
+                self.is_confirming = false;
+                return true;
+            }
+            // A wait has ended since the question, and its reply shows what the answer does not cover.
+            Confirmed::NotAsked | Confirmed::Given => {}
+        }
+        self.is_confirming = true;
+        environment.shows_lead.set(false);
+        self.ask_members(group, environment);
+        false
+    }
+
+    /// Asks the members whether this one still leads; the worker wakes up when they have answered.
+    fn ask_members(&self, group: &Group, environment: &Environment) {
+        self.confirmation.ask();
+        let (confirmation, inboxes) = (Arc::clone(&self.confirmation), &environment.shared.inboxes);
+        let inbox = Arc::clone(&inboxes[environment.index]);
+        group.consensus().confirm(Box::new(move |is_given| {
+            confirmation.answer(is_given);
+            inbox.wake();
+        }));
+    }
+
+    /// Closes the connections that have something to be sent: clients must not wait for a lead that may
+    /// be elsewhere.
+    fn close_unsent(&mut self, cx: &Context<'_>) {
+        let has_unsent = |slot: &usize| {
+            self.peer(*slot).is_some_and(|peer| !peer.connection.session.outbox.sendable().is_empty())
+        };
+        let unsent: Vec<usize> = self.flush.iter().copied().filter(has_unsent).collect();
+        unsent.into_iter().for_each(|slot| self.close(slot, cx));
+    }
+
+    /// Whether the members have answered since the worker last looked.
+    pub(super) fn is_answered(&self) -> bool {
+        self.confirmation.is_answered()
     }
 
     /// Log work that this turn's replies need.
@@ -157,7 +216,7 @@ impl WorkerState {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::config::{ClusterReads, Config};
     use crate::durability::snapshots::Snapshots;
     use crate::group::Group;
     use crate::group::planted::{ME, Planted};
@@ -186,6 +245,10 @@ mod tests {
     impl Worker {
         /// Begins with two connected clients.
         fn new() -> Worker {
+            Worker::reading_by(ClusterReads::Lease)
+        }
+
+        fn reading_by(reads: ClusterReads) -> Worker {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("socket");
             let config = Config { port: 0, unixsocket: Some(path.clone()), ..Config::default() };
@@ -199,6 +262,7 @@ mod tests {
             let (engine, inboxes) = (Engine::new(Arc::new(log), 4, 1), vec![Arc::new(Inbox::new(waker))]);
             let planted = Planted::leading();
             let group = Group::new(ME, Arc::clone(&planted) as _);
+            let group = group.confirming_reads(reads == ClusterReads::Index);
             let shared = Arc::new(Shared::in_group(engine, snapshots, config, inboxes, Some(group)));
             let listeners = listening.by_worker.pop().expect("those of one worker");
             let turns = EventLoop::new(Arc::clone(&shared), 0, poll, listeners).expect("a worker");
@@ -282,6 +346,60 @@ mod tests {
         worker.planted.answer(false);
         worker.turn();
         assert_eq!((worker.received(0), worker.received(1).as_deref()), (None, Some("")));
+    }
+
+    #[test]
+    fn with_index_the_members_confirm_each_turn_and_no_command_runs_before_they_have_answered() {
+        let mut worker = Worker::reading_by(ClusterReads::Index);
+        let log = |worker: &Worker| worker.shared.engine.log().appended();
+        worker.clients[0].write_all(b"GET k\r\n").expect("is read");
+        while worker.planted.questions() == 0 {
+            worker.turn();
+        }
+        worker.clients[1].write_all(b"SET k 1\r\nSET k 2\r\n").expect("is read");
+        (0..5).for_each(|_| worker.turn());
+        assert_eq!((worker.received(0).as_deref(), log(&worker)), (Some(""), Lsn::ZERO), "with a lease");
+        assert_eq!(worker.planted.answer(true), 1);
+        worker.turn();
+        assert_eq!(worker.received(0).as_deref(), Some("$-1\r\n"));
+        worker.turn();
+        while log(&worker) == Lsn::ZERO {
+            // The log may have had no room.
+            worker.planted.answer(true);
+            worker.turn();
+        }
+        worker.commit();
+        (0..3).for_each(|_| worker.turn());
+        assert_eq!(worker.received(1).as_deref(), Some(""), "it is committed, and not confirmed");
+        let mut received = String::new();
+        while received.len() < "+OK\r\n+OK\r\n".len() {
+            worker.planted.answer(true);
+            worker.turn();
+            received += &worker.received(1).expect("the connection is open");
+        }
+        assert_eq!(received, "+OK\r\n+OK\r\n");
+        // No more is asked than there is to tell.
+        (0..5).for_each(|_| worker.turn());
+        assert_eq!(worker.planted.questions(), 0);
+    }
+
+    #[test]
+    fn with_index_the_clients_of_a_leader_that_is_not_confirmed_are_disconnected() {
+        let mut worker = Worker::reading_by(ClusterReads::Index);
+        worker.clients[0].write_all(b"GET k\r\n").expect("is read");
+        while worker.planted.questions() == 0 {
+            worker.turn();
+        }
+        worker.planted.answer(false);
+        worker.turn();
+        assert_eq!((worker.received(0), worker.received(1).as_deref()), (None, Some("")));
+        worker.clients[1].write_all(b"GET k\r\n").expect("is read");
+        while worker.planted.questions() == 0 {
+            worker.turn();
+        }
+        worker.planted.answer(true);
+        worker.turn();
+        assert_eq!(worker.received(1).as_deref(), Some("$-1\r\n"));
     }
 
     #[test]

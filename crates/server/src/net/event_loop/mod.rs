@@ -86,6 +86,9 @@ struct WorkerState {
     ended_terms: u64,
     /// Whether the members have confirmed the lead.
     confirmation: Arc<Confirmation>,
+    /// Replies wait for the members' answer to a question, and no commands are read meanwhile. Only where
+    /// a lease does not do for reads.
+    is_confirming: bool,
 }
 
 impl EventLoop {
@@ -122,6 +125,7 @@ impl EventLoop {
             stop_at: None,
             ended_terms: shared.ended_terms(),
             confirmation: Arc::default(),
+            is_confirming: false,
         };
         let registry = SubscriptionRegistry::default();
         let shows_lead = Cell::new(false);
@@ -165,9 +169,13 @@ impl WorkerState {
         let inbox = environment.inbox();
         let waits_for_log = !self.holding.is_empty();
         inbox.set_waits_for_log(waits_for_log);
-        let must_not_sleep = !self.again.is_empty()
+        if environment.shared.group.is_some() {
+            inbox.set_waits_for_copies(waits_for_log && self.waits_for_copies());
+        }
+        let must_not_sleep = (!self.again.is_empty() && !self.is_confirming)
             || !inbox.fall_asleep()
             || environment.is_outdated()
+            || ((self.is_confirming || environment.shows_lead.get()) && self.is_answered())
             || (waits_for_log && self.log_has_moved(environment));
         let timeout = if must_not_sleep { Some(Duration::ZERO) } else { self.time_to_sleep(environment) };
         let result = self.poll.poll(events, timeout);
@@ -200,7 +208,9 @@ impl WorkerState {
         environment.shared.engine.log().look_for_stall();
         let cx = environment.context();
         self.is_relief_vain = false;
-        self.run_waiting(&cx);
+        if !self.is_confirming {
+            self.run_waiting(&cx);
+        }
         for event in events {
             match event.token() {
                 WAKER => {}
@@ -210,7 +220,11 @@ impl WorkerState {
                 Token(slot) => {
                     if event.is_readable() || event.is_read_closed() || event.is_error() {
                         self.note_readable(slot, event.is_read_closed() || event.is_error());
-                        self.read(slot, &cx);
+                        if self.is_confirming {
+                            self.read_later(slot);
+                        } else {
+                            self.read(slot, &cx);
+                        }
                     }
                     if event.is_writable() {
                         self.mark_dirty(slot);

@@ -90,6 +90,16 @@ impl WorkerState {
         self.set_timer(slot, cx.config);
     }
 
+    /// Has a connection read in a later turn.
+    pub(super) fn read_later(&mut self, slot: usize) {
+        if let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut)
+            && !peer.is_waiting_for_turn
+        {
+            peer.is_waiting_for_turn = true;
+            self.again.push(slot);
+        }
+    }
+
     pub(super) fn mark_dirty(&mut self, slot: usize) {
         if let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut)
             && !peer.is_dirty

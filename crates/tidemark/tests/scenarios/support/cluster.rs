@@ -13,6 +13,8 @@ pub(crate) struct Cluster {
     members: String,
     /// Port of each member for clients.
     pub(crate) clients: [u16; 3],
+    /// Port of each member for HTTP.
+    pub(crate) http: [u16; 3],
     /// The members that run.
     pub(crate) servers: [Option<Server>; 3],
     /// Flags of all members.
@@ -30,13 +32,13 @@ impl Cluster {
     /// Founds a cluster whose members have these flags too.
     pub(crate) fn found_with(flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let clients = [free_port(), free_port(), free_port()];
+        let [clients, http] = [(); 2].map(|()| [free_port(), free_port(), free_port()]);
         let member = |(number, clients): (usize, &u16)| {
             format!("{}=127.0.0.1:{}/127.0.0.1:{clients}", number + 1, free_port())
         };
         let members = clients.iter().enumerate().map(member).collect::<Vec<_>>().join(",");
         let flags = flags.iter().map(ToString::to_string).collect();
-        let mut cluster = Self { directory, members, clients, servers: [None, None, None], flags };
+        let mut cluster = Self { directory, members, clients, http, servers: [None, None, None], flags };
         (0..3).for_each(|member| cluster.run(member));
         cluster.set("begin", "1");
         cluster
@@ -58,7 +60,8 @@ impl Cluster {
             .args(PATIENT)
             .args(["--enable-debug-command", "local"])
             .args(flags)
-            .args(["--port", &self.clients[member].to_string()]);
+            .args(["--port", &self.clients[member].to_string()])
+            .args(["--http", &format!("127.0.0.1:{}", self.http[member])]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("the binary starts");
         self.servers[member] = Some(Server { child, port: self.clients[member], startup: Duration::ZERO });
