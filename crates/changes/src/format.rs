@@ -96,6 +96,9 @@ impl Format {
         let mut commands = Vec::new();
         for change in changes {
             let change = change.map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
+            if change.is_of_sessions() {
+                continue;
+            }
             if let Some(change) = selection.select(change) {
                 CommandForm::push(change, &mut commands)
                     .map_err(|error| EncodeError::Unreadable(record.lsn, error))?;

@@ -30,8 +30,9 @@ pub enum NotSelected {
 
 /// Returns all type names, as in "string, list or hash".
 fn type_names() -> String {
-    let [first @ .., last] = Type::ALL.map(Type::name);
-    format!("{} or {last}", first.join(", "))
+    let mut names: Vec<&str> = Type::of_clients().map(Type::name).collect();
+    let last = names.pop().unwrap_or_default();
+    format!("{} or {last}", names.join(", "))
 }
 
 /// A selection of changes: those that match all three criteria. An empty criterion matches
@@ -61,7 +62,7 @@ impl Selection {
 
     /// Selects commands on a type; commands on keys of any type always match.
     pub fn add_type(&mut self, name: &[u8]) -> Result<(), NotSelected> {
-        let known = Type::ALL.into_iter().find(|known| parse::is(name, known.name()));
+        let known = Type::of_clients().find(|known| parse::is(name, known.name()));
         let wanted = known.ok_or(NotSelected::Type)?;
         if !self.types.contains(&wanted) {
             self.types.push(wanted);

@@ -66,6 +66,7 @@ pub use engine::Engine;
 pub use error::CommandError;
 pub use execute::call::{Call, Terms};
 pub use execute::execution::Executed;
+pub use execute::once::OnceName;
 pub use execute::transaction::WatchedKeys;
 pub use housekeeping::counter_commits::CounterFigures;
 pub use housekeeping::{DUE_WORK, DueWork};

@@ -48,11 +48,13 @@ pub enum Fault {
     HalfTransaction,
     /// A follower's snapshot is cut at the end of the log, ahead of what is applied.
     SnapshotAhead,
+    /// A snapshot lacks the sessions of `ONCE`.
+    SessionsNotSaved,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Cut,
         Self::Seal,
         Self::Offset,
@@ -67,6 +69,7 @@ impl Fault {
         Self::FrameChain,
         Self::HalfTransaction,
         Self::SnapshotAhead,
+        Self::SessionsNotSaved,
     ];
 
     /// Returns the name that plants the fault with [`VARIABLE`].
@@ -86,6 +89,7 @@ impl Fault {
             Self::FrameChain => "frame-chain",
             Self::HalfTransaction => "half-transaction",
             Self::SnapshotAhead => "snapshot-ahead",
+            Self::SessionsNotSaved => "sessions-not-saved",
         }
     }
 }

@@ -27,6 +27,7 @@ mod lists;
 mod members;
 mod misfit;
 mod missing;
+pub(crate) mod once;
 pub mod parse;
 mod pools;
 mod row;

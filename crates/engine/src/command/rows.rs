@@ -2,7 +2,7 @@
 
 use super::row::Command;
 use super::{
-    bits, counters, hashes, keys, keyspace_wide, lenses, limits, lists, pools, series, sets, sort,
+    bits, counters, hashes, keys, keyspace_wide, lenses, limits, lists, once, pools, series, sets, sort,
     sorted_sets, strings,
 };
 
@@ -30,5 +30,5 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
 
 /// Returns the rows that only the log has, and clients cannot send.
 pub(super) fn logged_rows() -> impl Iterator<Item = &'static Command> {
-    pools::rows::LOGGED.iter()
+    pools::rows::LOGGED.iter().chain(once::LOGGED)
 }

@@ -5,7 +5,8 @@
 //!           ─► logging ─► watch::evaluation ─► serving ─► unlock
 //! ```
 //!
-//! `transaction` runs several commands atomically; `watched_keys` decides whether it may still run.
+//! `transaction` runs several commands atomically; `watched_keys` decides whether it may still run, and
+//! `once` whether it has run already.
 
 pub(crate) mod admission;
 pub(crate) mod call;
@@ -16,6 +17,7 @@ pub(crate) mod locking;
 pub(crate) mod logging;
 pub(crate) mod moment;
 pub(crate) mod noted;
+pub(crate) mod once;
 pub(crate) mod run_together;
 pub(crate) mod running;
 pub(crate) mod serving;

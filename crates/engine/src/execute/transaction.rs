@@ -9,9 +9,10 @@ use crate::execute::execution::{Executed, expired_keys};
 use crate::execute::locking::Access;
 use crate::execute::logging::encode_effects;
 use crate::execute::moment::Moment;
+use crate::execute::once::{Looked, NOTE_BYTES, Once, OnceName};
 use crate::execute::watched_keys::Watch;
 use crate::housekeeping::counter_commits::note_leases;
-use crate::keyspace::KeyId;
+use crate::keyspace::{KeyId, SESSIONS};
 use crate::watch::{Acknowledgement, Acknowledging, NotAcknowledged};
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
@@ -56,6 +57,20 @@ impl WatchedKeys {
     }
 }
 
+/// Commands to run atomically, and under which conditions.
+#[derive(Clone, Copy)]
+struct AtomicCalls<'a> {
+    calls: &'a [Call<'a>],
+    /// Keys that must not have changed.
+    watch: Option<&'a WatchedKeys>,
+    /// Positions that move in the same record.
+    done: &'a [Acknowledgement<'a>],
+    /// The name under which they must not have been executed.
+    once: Option<Once<'a>>,
+    now_us: u64,
+    terms: Terms,
+}
+
 impl Engine {
     /// Runs commands atomically: other clients see all of their changes or none, and the log holds
     /// them in one record. Writes the array of replies, or the null array if a key in `watch` has
@@ -70,6 +85,42 @@ impl Engine {
         self.execute_transaction_as(calls, watch, &[], now_us, Terms::default(), reply)
     }
 
+    /// Runs a command as [`Engine::execute_as`], unless one was executed under this name before: then
+    /// writes the answer that it had. The command must be one that changes keys and does not block.
+    ///
+    /// An answer is recorded whether or not the command changed anything or failed. A command that was
+    /// refused before it ran is not recorded, and may be repeated: the log accepts no records, or there
+    /// are too many sessions.
+    pub fn execute_once(
+        &self,
+        name: OnceName<'_>,
+        call: &Call<'_>,
+        terms: Terms,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        let calls = std::slice::from_ref(call);
+        let once = Some(Once::of_command(name, calls));
+        self.execute_atomically(
+            AtomicCalls { calls, watch: None, done: &[], once, now_us: call.now_us, terms },
+            reply,
+        )
+    }
+
+    /// Runs commands as [`Engine::execute_transaction_as`], unless some were executed under this name
+    /// before: see [`Engine::execute_once`]. That a watched key has changed is an answer too.
+    pub fn execute_transaction_once(
+        &self,
+        name: OnceName<'_>,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+        terms: Terms,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        let once = Some(Once::of_transaction(name, calls));
+        self.execute_atomically(AtomicCalls { calls, watch, done: &[], once, now_us, terms }, reply)
+    }
+
     /// As [`Engine::execute_transaction`], on the given terms, and advances the positions of the
     /// named subscriptions in `done` in the same record. If one of them has reached its position
     /// already, nothing runs and the reply is the null array.
@@ -82,30 +133,48 @@ impl Engine {
         terms: Terms,
         reply: &mut Reply,
     ) -> Executed<'_> {
+        self.execute_atomically(AtomicCalls { calls, watch, done, once: None, now_us, terms }, reply)
+    }
+
+    fn execute_atomically(&self, atomic: AtomicCalls<'_>, reply: &mut Reply) -> Executed<'_> {
+        let AtomicCalls { mut calls, watch, done, once, now_us, terms } = atomic;
         let mut room = Room::NONE;
-        if let Err(error) = self.admit_transaction(calls, done, &mut room) {
+        if let Err(error) = self.admit_transaction(&atomic, &mut room) {
             reply.error(&error);
             return Executed::default();
         }
-        let lock = || self.lock_for_transaction(calls, watch, now_us);
+        let session = once.map(|once| once.name.session);
+        let lock = || self.lock_for_transaction(atomic.calls, watch, session, now_us);
         let met = || {
-            let named =
-                calls.iter().flat_map(|call| call.command.keys.keys(call.args).map(|key| (call.db, key)));
-            named.chain(watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(db, key)| (*db, &**key))))
+            let calls = atomic.calls.iter();
+            let named = calls.flat_map(|call| call.command.keys.keys(call.args).map(|key| (call.db, key)));
+            let watched =
+                watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(db, key)| (*db, &**key)));
+            named.chain(watched).chain(session.map(|session| (SESSIONS, session)))
         };
         let mut keys = lock();
         self.expire_first(&mut keys, met, lock);
         let is_in_group = self.is_in_group();
         keys.see_expired(is_in_group);
         keys.forbid_waiting();
-        keys.set_terms(terms.durable, None);
-        if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
+        // A number is not given to moves of counters that no record has.
+        keys.set_terms(terms.durable || once.is_some(), None);
+        let admitted = calls.iter().try_for_each(|call| self.admit_under_locks(call.command));
+        if let Err(error) = admitted.and_then(|()| once.map_or(Ok(()), |_| self.check_writable())) {
             reply.error(&error);
             return Executed::default();
         }
-        if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
-            reply.null_array();
-            return Executed::default();
+        if once.is_some_and(|once| once.look(&keys, reply) == Looked::Answered) {
+            // What the number did may have needed a durable answer, and shows it once more.
+            return Executed { durable: true, ..Executed::default() };
+        }
+        let is_broken = watch.is_some_and(|watch| watch.is_broken(&mut keys));
+        if is_broken {
+            if once.is_none() {
+                reply.null_array();
+                return Executed::default();
+            }
+            calls = &[];
         }
         let acknowledging = match Acknowledging::begin(self, done) {
             Ok(acknowledging) => acknowledging,
@@ -119,7 +188,11 @@ impl Engine {
             }
         };
         let mark = reply.len();
-        reply.array(calls.len());
+        if is_broken {
+            reply.null_array();
+        } else if once.is_none_or(|once| once.is_transaction) {
+            reply.array(calls.len());
+        }
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
         let (mut leased, mut awaited, mut reveals_logged) = (Vec::new(), Lsn::ZERO, false);
@@ -144,6 +217,10 @@ impl Engine {
                 self.remember(&mut keys, call, reader);
             }
             expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
+        }
+        if let Some(once) = once {
+            let mut effects = self.note_once(once, now_us, &mut keys, (reply, mark), &mut payloads);
+            noted.extend(effects.take_noted());
         }
         // Serving clients is a change, like the commands that made it possible.
         keys.see_expired(false);
@@ -199,11 +276,15 @@ impl Engine {
 
     fn admit_transaction<'e>(
         &'e self,
-        calls: &[Call<'_>],
-        done: &[Acknowledgement<'_>],
+        atomic: &AtomicCalls<'_>,
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
+        let AtomicCalls { calls, done, once, .. } = *atomic;
+        if let Some(once) = once {
+            self.admit_session(once.name)?;
+        }
         let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();
+        bytes += once.map_or(0, |once| once.name.session.len() + NOTE_BYTES);
         for call in calls {
             self.admit(call.command, call.args, room)?;
             bytes += Self::record_bytes(call.args);
@@ -212,20 +293,22 @@ impl Engine {
         // Release what single commands reserved: it would reduce the space for the whole
         // transaction.
         *room = Room::NONE;
-        if !done.is_empty() {
+        let is_noted = !done.is_empty() || once.is_some();
+        if is_noted {
             self.check_writable()?;
         }
-        if !done.is_empty() || calls.iter().any(|call| call.command.is(flags::WRITE)) {
+        if is_noted || calls.iter().any(|call| call.command.is(flags::WRITE)) {
             self.make_room(bytes, room)?;
         }
         Ok(())
     }
 
-    /// Locks what commands that run together may touch, and the keys in `watch`.
+    /// Locks what commands that run together may touch, the keys in `watch`, and a session.
     pub(crate) fn lock_for_transaction(
         &self,
         calls: &[Call<'_>],
         watch: Option<&WatchedKeys>,
+        session: Option<&[u8]>,
         now_us: u64,
     ) -> Keys<'_> {
         let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
@@ -234,7 +317,12 @@ impl Engine {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
             let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key)| &**key));
             let brings = |locked: &Locked<'_>| calls.iter().any(|call| self.may_bring_selected(locked, call));
-            self.lock_reachable(self.lock_keys(keys().chain(watched)), Access::Write, keys, brings)
+            self.lock_reachable(
+                self.lock_keys(keys().chain(watched).chain(session)),
+                Access::Write,
+                keys,
+                brings,
+            )
         };
         self.keys(locked, 0, now_us)
     }

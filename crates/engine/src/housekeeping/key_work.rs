@@ -4,7 +4,7 @@
 use crate::command;
 use crate::engine::Engine;
 use crate::execute::call::Call;
-use crate::keyspace::{DATABASES, Database, NextDue, Shard};
+use crate::keyspace::{ALL_DATABASES, Database, NextDue, Shard};
 use crate::wire::reply::Reply;
 use std::sync::MutexGuard;
 
@@ -71,7 +71,7 @@ impl Engine {
         let mut left = budget;
         for index in 0..self.keyspace().shard_count() {
             let mut visited = VisitedShard::lock(self, index);
-            for (db, work) in (0..DATABASES).flat_map(|db| works.iter().map(move |work| (db, work))) {
+            for (db, work) in (0..ALL_DATABASES).flat_map(|db| works.iter().map(move |work| (db, work))) {
                 while left > 0
                     && let Some(key) = (work.take)(visited.shard().database_mut(db), now_ms)
                 {

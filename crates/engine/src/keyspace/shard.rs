@@ -4,7 +4,7 @@ use super::Entry;
 use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
-use super::databases::DATABASES;
+use super::databases::ALL_DATABASES;
 use super::tally::{PoolTotals, Tally};
 use crate::blocking::wait_queue::Waiting;
 use crate::blocking::waiter::Waiter;
@@ -37,7 +37,7 @@ pub struct Shard {
 
 impl Shard {
     pub(super) fn new() -> Self {
-        let databases = (0..DATABASES).map(|_| Database::default()).collect();
+        let databases = (0..ALL_DATABASES).map(|_| Database::default()).collect();
         Self {
             databases,
             waiting: Waiting::default(),
@@ -48,7 +48,7 @@ impl Shard {
         }
     }
 
-    /// The shard's part of a database. `number` must be below [`DATABASES`].
+    /// The shard's part of a database. `number` must be that of a database.
     #[inline]
     pub fn database(&self, number: usize) -> &Database {
         &self.databases[number]

@@ -14,6 +14,9 @@ pub const SHARDS: usize = 64;
 /// Default maximum number of leases of a limiter: 240 kB.
 pub const LEASES: usize = 10_000;
 
+/// Default maximum number of sessions of `ONCE`.
+pub const SESSIONS_MAX: usize = 10_000;
+
 /// A shard on cache lines of its own, to prevent false sharing between neighbours.
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
@@ -28,6 +31,8 @@ pub struct Keyspace {
     sealing: SealingQueue,
     /// Maximum number of leases of a limiter.
     leases_max: AtomicUsize,
+    /// Maximum number of sessions of `ONCE`.
+    sessions_max: AtomicUsize,
 }
 
 impl Keyspace {
@@ -37,7 +42,8 @@ impl Keyspace {
         let shards = (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect();
         let (spared, leases_max) = (AtomicU64::new(0), AtomicUsize::new(LEASES));
         let (committing, sealing) = (Committing::default(), SealingQueue::default());
-        Self { shards, spared, committing, sealing, leases_max }
+        let sessions_max = AtomicUsize::new(SESSIONS_MAX);
+        Self { shards, spared, committing, sealing, leases_max, sessions_max }
     }
 
     /// Number of shards.
@@ -74,6 +80,15 @@ impl Keyspace {
     /// Sets the maximum number of leases of a limiter, at least 1. Existing leases above it stay.
     pub fn limit_leases(&self, leases_max: usize) {
         self.leases_max.store(leases_max.max(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn sessions_max(&self) -> usize {
+        self.sessions_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets the maximum number of sessions of `ONCE`. Existing sessions above it stay.
+    pub fn limit_sessions(&self, sessions_max: usize) {
+        self.sessions_max.store(sessions_max, Ordering::Relaxed);
     }
 
     /// Counts watched reads that need no evaluation after a change of their key.

@@ -212,7 +212,7 @@ fn lock_changes<'e>(engine: &'e Engine, changes: &[Change<'_>], now_us: u64) -> 
                 // A position changes no key, and the others are alone in their record.
                 Change::Acknowledged { .. } | Change::Expired { .. } | Change::Points(_) => None,
             });
-            engine.lock_for_transaction(&calls.collect::<Vec<_>>(), None, now_us)
+            engine.lock_for_transaction(&calls.collect::<Vec<_>>(), None, None, now_us)
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The changes in a record of the log: commands as they were called, for replay and for the change
 //! stream.
 
-use crate::command::{self, Command, KeySpec, WriteReach, flags, key_uses_of};
-use crate::keyspace::{DATABASES, MAX_BYTES};
+use crate::command::{self, Command, KeySpec, WriteReach, flags, key_uses_of, once};
+use crate::keyspace::{DATABASES, MAX_BYTES, SESSIONS};
 use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::points::PointsDecoder;
@@ -45,6 +45,11 @@ impl Change<'_> {
             Change::Points(points) => points.db(),
             Change::Acknowledged { .. } => 0,
         }
+    }
+
+    /// Whether it concerns the sessions of `ONCE`, and no key of a client.
+    pub fn is_of_sessions(&self) -> bool {
+        self.db() == SESSIONS
     }
 
     /// Whether it may change keys of other databases.
@@ -197,7 +202,11 @@ fn read_command<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
         let count = args.len() - 1;
         return Err(cursor.malformed(format!("command '{name}' does not take {count} arguments")));
     }
-    check_database(cursor, db)?;
+    if command.id != once::NOTE_ID {
+        check_database(cursor, db)?;
+    } else if db != SESSIONS {
+        return Err(cursor.malformed(format!("sessions are in database {SESSIONS}, not {db}")));
+    }
     if let Some(longest) = longest.filter(|longest| *longest > MAX_BYTES) {
         return Err(
             cursor.malformed(format!("an argument has {longest} bytes, and the limit is {MAX_BYTES}"))
@@ -208,7 +217,9 @@ fn read_command<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
 
 fn read_expiry<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
     let db = cursor.u8().ok_or_else(|| cursor.malformed("the database is missing"))?;
-    check_database(cursor, db)?;
+    if db != SESSIONS {
+        check_database(cursor, db)?;
+    }
     let mut keys = Vec::new();
     while !cursor.is_empty() {
         keys.push(cursor.bytes().ok_or_else(|| cursor.malformed("a key is cut off"))?);
@@ -216,7 +227,7 @@ fn read_expiry<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
     Ok(Change::Expired { db, keys })
 }
 
-/// Refuses a database number that does not exist.
+/// Refuses the number of a database that clients cannot select.
 pub(crate) fn check_database(cursor: &Cursor<'_>, db: u8) -> Result<(), ApplyError> {
     if usize::from(db) < DATABASES {
         return Ok(());

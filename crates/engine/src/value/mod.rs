@@ -39,6 +39,7 @@ pub(crate) mod lens;
 pub mod limit;
 pub(crate) mod links;
 mod list;
+mod once_session;
 mod packed;
 pub mod pool;
 pub(crate) mod series;
@@ -57,6 +58,9 @@ pub(crate) use labelled::Labelled;
 pub use lens::Lens;
 pub use limit::Limit;
 pub use list::{End, List};
+pub use once_session::{
+    Known, NotedAnswer, NumberedAnswer, OnceSession, SESSION_ANSWERS_BYTES, SESSION_LIFE_MS, SESSION_WINDOW,
+};
 pub use pool::Pool;
 pub use series::TimeSeries;
 pub(crate) use series::{

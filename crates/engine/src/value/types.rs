@@ -1,7 +1,10 @@
 //! The list of value types, from which [`Type`] and [`Object`] are made.
 
 use super::snapshot_form::SnapshotForm;
-use super::{Counter, Hash, InParts, Lens, Limit, List, Pool, Set, SortedSet, TimeSeries, TypedValue, Value};
+use super::{
+    Counter, Hash, InParts, Lens, Limit, List, OnceSession, Pool, Set, SortedSet, TimeSeries, TypedValue,
+    Value,
+};
 use crate::persist::record::Cursor;
 
 /// Number of elements above which freeing a value is moved to another thread.
@@ -130,9 +133,16 @@ value_types! {
     Series(TimeSeries): "TSDB-TYPE", 12, TimeSeries::SNAPSHOT_FORM;
     /// A series seen through transforms.
     Lens(Lens): "lens", 13, SnapshotForm::Whole;
+    /// A session of `ONCE`, in a database that no client can select.
+    OnceSession(OnceSession): "once-session", 14, SnapshotForm::Whole;
 }
 
 impl Type {
+    /// Returns the types that a key of a client can have.
+    pub fn of_clients() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kind| *kind != Self::OnceSession)
+    }
+
     /// Returns the type with this byte.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)

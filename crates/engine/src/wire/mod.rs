@@ -4,3 +4,4 @@ pub mod encoded;
 pub(crate) mod long_double;
 pub(crate) mod reply;
 pub(crate) mod shared_bytes;
+pub(crate) mod translated;

@@ -22,6 +22,7 @@ mod leases;
 mod lenses;
 mod limits;
 mod lists;
+mod once;
 #[cfg(feature = "planted")]
 mod planted;
 mod points;

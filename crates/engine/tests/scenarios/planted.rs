@@ -30,6 +30,11 @@ fn half_a_transaction_on_a_follower_is_found() {
 }
 
 #[test]
+fn a_snapshot_without_the_sessions_of_once_is_found() {
+    finds(Fault::SessionsNotSaved, "once::a_snapshot_has_the_sessions", "a snapshot has the sessions");
+}
+
+#[test]
 fn a_snapshot_that_is_cut_ahead_of_memory_is_found() {
     finds(
         Fault::SnapshotAhead,

@@ -4,10 +4,11 @@
 use crate::support;
 use crate::support::commands::{Generator, Line, Random, Times, shown, writes};
 use crate::support::{START_US, apply_from};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use tidemark_engine::{Call, Delivery, Engine, Protocol, Reply, Waiter, command};
+use tidemark_engine::command::{self, flags};
+use tidemark_engine::{Call, Delivery, Engine, OnceName, Protocol, Reply, Terms, Waiter};
 use tidemark_log::Lsn;
 
 /// Commands of one sequence.
@@ -47,6 +48,8 @@ pub(crate) struct Sequence {
     db: u8,
     walking: bool,
     seen: Seen,
+    /// The last number of each session.
+    numbers: BTreeMap<Vec<u8>, u64>,
 }
 
 impl Sequence {
@@ -59,6 +62,7 @@ impl Sequence {
             db: 0,
             walking: false,
             seen: Seen::default(),
+            numbers: BTreeMap::new(),
         }
     }
 
@@ -79,7 +83,10 @@ impl Sequence {
         if self.dice.once_in(100) {
             self.draw();
         }
-        if self.dice.once_in(15) {
+        if self.dice.once_in(16) {
+            let line = self.generator.line();
+            self.once(&line);
+        } else if self.dice.once_in(15) {
             let lines: Vec<Line> = (0..=self.dice.below(6)).map(|_| self.generator.line()).collect();
             self.transaction(&lines);
         } else {
@@ -221,6 +228,26 @@ impl Sequence {
         }
         let stopped = self.engine.stop_waiting(waiter);
         assert_ne!(stopped, answers.try_recv().is_ok(), "a waiting client is served or stopped, never both");
+    }
+
+    /// Runs a command under a number that is mostly new.
+    fn once(&mut self, line: &Line) {
+        let args: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
+        let Ok(command) = command::resolve(&args) else { return };
+        if !writes(command) || command.is(flags::BLOCKING) {
+            return self.alone(line);
+        }
+        self.seen.ran.insert(command.id);
+        let session = self.dice.pick(&["one", "two", "three"]).as_bytes();
+        let last = self.numbers.entry(session.into()).or_default();
+        *last += 1;
+        let number = if self.dice.once_in(10) { 1 + self.dice.below(*last + 3) } else { *last };
+        let call = Call { command, args: &args, db: self.db, now_us: self.now_us };
+        let mut reply = Reply::new(if self.dice.once_in(2) { Protocol::Resp2 } else { Protocol::Resp3 });
+        let name = OnceName { session, number };
+        let executed = self.engine.execute_once(name, &call, Terms::default(), &mut reply);
+        assert!(executed.block.is_none() && !reply.is_empty(), "{} is answered", shown(line));
+        self.generator.hear(reply.bytes());
     }
 
     fn transaction(&mut self, lines: &[Line]) {

@@ -9,6 +9,7 @@ mod points;
 pub(crate) mod pools;
 mod reading;
 mod seeing;
+mod sessions;
 mod waiting;
 mod writing;
 
