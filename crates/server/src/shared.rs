@@ -155,6 +155,7 @@ impl Shared {
         });
         engine.set_counter_defaults(config.counters);
         engine.keyspace().limit_leases(config.leases_max);
+        engine.keyspace().limit_sessions(config.once_max_sessions);
         engine.set_churn_sample(config.counter_churn_sample, now_us);
         self.keyspace_events.configure(engine, config);
     }

@@ -167,7 +167,7 @@ fn dispatch(
         C::DebugNothing => server_command::debug_nothing(session, cx),
 
         // These run commands on keys; `dispatch` and `exec` handle them.
-        C::Durable | C::Exec => Err(CommandError::Syntax),
+        C::Durable | C::Exec | C::Once => Err(CommandError::Syntax),
     }
 }
 

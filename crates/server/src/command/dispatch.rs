@@ -1,5 +1,6 @@
 //! Dispatch: checks whether the client may run a command now, and runs it.
 
+use crate::command::once_command::{self, Numbered};
 use crate::command::rows::{ConnectionCommand, command_table};
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, gate, transaction};
@@ -151,10 +152,11 @@ pub(crate) fn execute(
                 }
             }
             ConnectionCommand::Exec => {
-                if let Err(error) = exec::exec(session, cx) {
+                if let Err(error) = exec::exec(session, None, cx) {
                     session.outbox.reply.error(&error);
                 }
             }
+            ConnectionCommand::Once => execute_once(session, args, cx),
             which => {
                 let mark = session.outbox.reply.len();
                 connection_command::run(session, which, command, args, cx);
@@ -193,6 +195,30 @@ fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     Ok(())
 }
 
+/// `ONCE session number command …`
+fn execute_once(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
+    let (name, numbered) = match once_command::unwrap(args) {
+        Ok(named) => named,
+        Err(error) => return refuse(session, args, &error, cx),
+    };
+    match numbered {
+        Numbered::Transaction => {
+            if let Err(error) = exec::exec(session, Some(name), cx) {
+                session.outbox.reply.error(&error);
+            }
+        }
+        Numbered::Command { command, args, is_durable } => {
+            let mark = session.outbox.reply.len();
+            let call = Call { command, args, db: session.db, now_us: cx.now_us };
+            let terms = terms(session.tracking.as_deref(), is_durable, false);
+            let engine = &cx.shared.engine;
+            let executed = engine.execute_once(name, &call, terms, &mut session.outbox.reply);
+            let shown = || engine.newest_shown_by_session(name.session);
+            finish(session, &executed, mark, is_durable, shown, cx);
+        }
+    }
+}
+
 /// Runs a command of a client with restrictions, such as one in a transaction.
 #[cold]
 fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
@@ -206,8 +232,8 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
     } else if let Some(error) = forbidden_while_subscribed(session, command) {
         refuse(session, args, &error, cx);
     } else if let Some(error) = not_here(session, command, args, cx) {
-        turn_away(session, command, &error, cx);
-    } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
+        turn_away(session, command, args, &error, cx);
+    } else if session.transaction.is_some() && !transaction::runs_at_once(command, args) {
         transaction::queue(session, command, args, cx);
     } else {
         execute(session, command, args, false, cx);
@@ -264,14 +290,20 @@ const FOLLOWING_TIME: Duration = Duration::from_secs(1);
 /// Sends the client to another member. Ends the transaction of `EXEC`, and spoils that of a command
 /// that would have been queued: the client repeats it there as a whole. Closes the connection of a client
 /// that does not go there.
-fn turn_away(session: &mut Session, command: &'static Command, error: &CommandError, cx: &Context<'_>) {
+fn turn_away(
+    session: &mut Session,
+    command: &'static Command,
+    args: &[&[u8]],
+    error: &CommandError,
+    cx: &Context<'_>,
+) {
     session.outbox.reply.error(error);
     if gate::names_another(error) {
         let now = cx.shared.clock.now();
         let since = *session.sent_away_since.get_or_insert(now);
         session.closing |= now.saturating_duration_since(since) > FOLLOWING_TIME;
     }
-    if transaction::is_exec(command) {
+    if transaction::is_exec(command, args) {
         exec::give_up(session, cx);
     } else if let Some(transaction) = &mut session.transaction {
         transaction.spoil();
@@ -288,7 +320,7 @@ fn is_http(args: &[&[u8]]) -> bool {
 /// Replies with the error and spoils the transaction that the command would have joined. A refused
 /// `EXEC` ends its transaction.
 fn refuse(session: &mut Session, args: &[&[u8]], error: &CommandError, cx: &Context<'_>) {
-    if args.first().is_some_and(|name| parse::is(name, "EXEC")) {
+    if once_command::are_exec(args) {
         return exec::abort(session, error, cx);
     }
     session.outbox.reply.error(error);

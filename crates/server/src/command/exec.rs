@@ -13,11 +13,15 @@ use crate::session::{Replies, Session, Transaction, terms};
 use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::watch::Acknowledgement;
-use tidemark_engine::{Call, Command, CommandError, Executed, Run, WatchedKeys};
+use tidemark_engine::{Call, Command, CommandError, Executed, OnceName, Run, WatchedKeys};
 use tidemark_log::Lsn;
 
-/// `EXEC`
-pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+/// `EXEC`, or `ONCE … EXEC` with its name.
+pub(crate) fn exec(
+    session: &mut Session,
+    name: Option<OnceName<'_>>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
     let transaction = session.transaction.take().ok_or(CommandError::text("ERR EXEC without MULTI"))?;
     let watched = std::mem::take(&mut session.watched);
     if transaction.is_spoilt() {
@@ -26,9 +30,15 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
         return Err(CommandError::text("EXECABORT Transaction discarded because of previous errors."));
     }
     let mark = session.outbox.reply.len();
-    let executed = execute(session, &transaction, &watched, cx);
+    let executed = match name {
+        None => execute(session, &transaction, &watched, cx),
+        Some(name) => execute_once(session, name, &transaction, &watched, cx),
+    };
     end_watches(&watched, cx);
-    let shown = || newest_shown(&transaction, cx);
+    let shown = || match name {
+        None => newest_shown(&transaction, cx),
+        Some(name) => cx.shared.engine.newest_shown_by_session(name.session),
+    };
     finish(session, &executed, mark, transaction.is_durable(), shown, cx);
     if session.replies == Replies::On {
         session.confirmations = Vec::new();
@@ -108,6 +118,29 @@ fn execute<'e>(
         None => session.outbox.reply.encoded(answers.bytes()),
     }
     executed
+}
+
+/// Executes a transaction, unless one was executed under the name before.
+fn execute_once<'e>(
+    session: &mut Session,
+    name: OnceName<'_>,
+    transaction: &Transaction,
+    watched: &WatchedKeys,
+    cx: &Context<'e>,
+) -> Executed<'e> {
+    let args: Vec<Vec<&[u8]>> =
+        transaction.commands().map(|(_, args)| args.iter().map(|arg| &**arg).collect()).collect();
+    let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);
+    let terms = terms(session.tracking.as_deref(), transaction.is_durable(), transaction.opts_in());
+    let reply = &mut session.outbox.reply;
+    if calls.len() < transaction.len() {
+        reply.error_text(
+            "ERR ONCE stands before the EXEC of commands on keys alone, and others were queued: nothing was done",
+        );
+        return Executed::default();
+    }
+    let watched = (!watched.is_empty()).then_some(watched);
+    cx.shared.engine.execute_transaction_once(name, &calls, watched, cx.now_us, terms, reply)
 }
 
 /// Returns the commands on keys, each with the database that an earlier queued `SELECT` chose.

@@ -5,6 +5,7 @@
 //! `READONLY`.
 
 use crate::command::durable_command;
+use crate::command::once_command::{self, Numbered};
 use crate::command::rows::{ConnectionCommand, connection_command_of};
 use crate::group::{Group, Refusal};
 use crate::session::{Session, Transaction};
@@ -136,13 +137,12 @@ fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need
             // It is refused for another reason.
             Err(_) => Need::Nothing,
         },
-        C::Exec => {
-            let commands = queued.into_iter().flat_map(Transaction::commands);
-            let needs = commands.map(|(command, args)| {
-                need(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>(), None)
-            });
-            needs.fold(Need::Nothing, Need::and)
-        }
+        C::Once => match once_command::unwrap(args) {
+            Ok((_, Numbered::Command { command, args, .. })) => need(command, args, None),
+            Ok((_, Numbered::Transaction)) => Need::Lead(need_of_queued(queued).slot()),
+            Err(_) => Need::Nothing,
+        },
+        C::Exec => need_of_queued(queued),
         // Watched reads, names and positions are records of the log.
         C::WatchRead | C::Watch => Need::Lead(first_slot()),
         C::EmitAck => Need::Lead(args.get(1).map(|name| slot(name))),
@@ -151,4 +151,12 @@ fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need
         C::DebugObject => Need::Data(args.get(2).map(|key| slot(key))),
         _ => Need::Nothing,
     }
+}
+
+/// What the commands of a transaction together need.
+fn need_of_queued(queued: Option<&Transaction>) -> Need {
+    let commands = queued.into_iter().flat_map(Transaction::commands);
+    let needs = commands
+        .map(|(command, args)| need(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>(), None));
+    needs.fold(Need::Nothing, Need::and)
 }

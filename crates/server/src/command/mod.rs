@@ -25,6 +25,7 @@ pub(crate) mod gate;
 pub(crate) mod handshake;
 pub(crate) mod info;
 mod named_command;
+mod once_command;
 pub(crate) mod postponing;
 pub(crate) mod rows;
 pub(crate) mod sentinel_command;

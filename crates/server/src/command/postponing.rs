@@ -45,7 +45,7 @@ fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     if !session.authenticated || !cx.admits() || !any_of(session, command, args, is_logged) {
         return false;
     }
-    let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
+    let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command, args));
     let bytes = queued.map_or_else(|| Engine::record_bytes(args), Transaction::bytes);
     if cx.shared.engine.log().has_room_for(bytes) {
         return false;
@@ -62,7 +62,7 @@ fn any_of(
     args: &[&[u8]],
     is_so: impl Fn(&Command, &[&[u8]]) -> bool,
 ) -> bool {
-    let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
+    let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command, args));
     is_so(command, args)
         || queued.is_some_and(|transaction| {
             transaction

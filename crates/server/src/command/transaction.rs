@@ -1,24 +1,28 @@
 //! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`: what `EXEC` will run, and under which condition.
 
-use crate::command::durable_command;
 use crate::command::rows::{ConnectionCommand, connection_command_of};
+use crate::command::{durable_command, once_command};
 use crate::context::Context;
 use crate::session::{NAMES_LIMIT, Session, Transaction};
 use tidemark_engine::command::flags;
 use tidemark_engine::{Command, CommandError};
 
 /// Whether a command runs immediately within a transaction instead of being queued.
-pub(crate) fn runs_at_once(command: &Command) -> bool {
+pub(crate) fn runs_at_once(command: &Command, args: &[&[u8]]) -> bool {
     use ConnectionCommand as C;
     matches!(
         connection_command_of(command),
         Some(C::Multi | C::Exec | C::Discard | C::Watch | C::Quit | C::Reset)
-    )
+    ) || is_exec(command, args)
 }
 
-/// Whether a command is `EXEC`.
-pub(crate) fn is_exec(command: &Command) -> bool {
-    connection_command_of(command) == Some(ConnectionCommand::Exec)
+/// Whether a command is `EXEC`, or `ONCE … EXEC`.
+pub(crate) fn is_exec(command: &Command, args: &[&[u8]]) -> bool {
+    match connection_command_of(command) {
+        Some(ConnectionCommand::Exec) => true,
+        Some(ConnectionCommand::Once) => once_command::are_exec(args),
+        _ => false,
+    }
 }
 
 /// Queues a command.

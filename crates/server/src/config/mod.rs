@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tidemark_cluster::net::TlsFiles;
 use tidemark_cluster::{Member, Settings as GroupSettings};
-use tidemark_engine::keyspace::{CounterDefaults, LEASES};
+use tidemark_engine::keyspace::{CounterDefaults, LEASES, SESSIONS_MAX};
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
@@ -189,6 +189,8 @@ pub struct Config {
     pub counter_churn_names: bool,
     /// Most concurrent leases of a limiter.
     pub leases_max: usize,
+    /// Most sessions of `ONCE`.
+    pub once_max_sessions: usize,
 
     /// Data directory.
     pub dir: PathBuf,
@@ -310,6 +312,7 @@ impl Default for Config {
             counter_churn_series: 10,
             counter_churn_names: false,
             leases_max: LEASES,
+            once_max_sessions: SESSIONS_MAX,
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),

@@ -575,6 +575,21 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "once-max-sessions",
+        alias: None,
+        group: LIMITS,
+        placeholder: "COUNT",
+        help: "How many sessions of ONCE there may be; a new one beyond it is refused. A session ends 24 hours after its last new \
+               number, and takes up to 80 KB.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.once_max_sessions.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1 << 24).map(|value| config.once_max_sessions = value as usize)
+        },
+    },
+    Setting {
         name: "dir",
         alias: None,
         group: STORAGE,

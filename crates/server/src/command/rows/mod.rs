@@ -90,6 +90,7 @@ connection_commands! {
     LastSave,
     Lolwut,
     Multi,
+    Once,
     Ping,
     Psubscribe,
     Publish,

@@ -1,7 +1,9 @@
 //! Rows of transactions.
 
 use super::{ConnectionCommand as C, row};
-use tidemark_engine::command::flags::{FAST, LOADING, NO_MULTI, NOSCRIPT, STALE, WHILE_SUBSCRIBED};
+use tidemark_engine::command::flags::{
+    FAST, LOADING, MOVABLE_KEYS, NO_MULTI, NOSCRIPT, STALE, WHILE_SUBSCRIBED, WRITE,
+};
 use tidemark_engine::command::{Group, KeySpec};
 use tidemark_engine::{Command, Run};
 
@@ -50,5 +52,11 @@ pub(super) const COMMANDS: &[Command] = &[
         "[NAMED name [name ...] | CHANNEL channel [subscription ...] | QUERY id [id ...] | subscription [subscription ...]]",
         "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads, their names, what is \
          published on a channel, or reads that any client watches.",
+    ),
+    row(Group::Transactions, 975, "once", -4, WRITE | NOSCRIPT | NO_MULTI | MOVABLE_KEYS, C::Once).doc(
+        "tidemark 0.1.0",
+        "That of the command",
+        "session number command [arg [arg ...]]",
+        "Runs a command that changes keys, or EXEC, unless the session has run one under the number: then answers what that answered.",
     ),
 ];

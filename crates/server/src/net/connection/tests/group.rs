@@ -41,6 +41,9 @@ fn a_follower_sends_clients_to_the_leader_as_redis_cluster_does() {
         ("GET foo", MOVED_FOO),
         ("SET foo 1", MOVED_FOO),
         ("DURABLE SET foo 1", MOVED_FOO),
+        ("ONCE s 1 SET foo 1", MOVED_FOO),
+        ("ONCE s 1 DURABLE SET foo 1", MOVED_FOO),
+        ("ONCE s 1 FLUSHALL", "-READONLY You can't write against a read only replica."),
         ("MGET foo b", MOVED_FOO),
         ("BLPOP foo 1", MOVED_FOO),
         ("WATCH foo", MOVED_FOO),
@@ -83,6 +86,13 @@ fn a_transaction_whose_leader_is_gone_is_discarded_as_a_whole() {
     planted.follow(Some(OTHER));
     assert_eq!(
         ask(&mut connection, &bench, "EXEC|PING|EXEC"),
+        format!("{MOVED_FOO} +PONG -ERR EXEC without MULTI")
+    );
+    planted.lead();
+    assert_eq!(ask(&mut connection, &bench, "MULTI|SET foo 1"), "+OK +QUEUED");
+    planted.follow(Some(OTHER));
+    assert_eq!(
+        ask(&mut connection, &bench, "ONCE s 1 EXEC|PING|EXEC"),
         format!("{MOVED_FOO} +PONG -ERR EXEC without MULTI")
     );
     planted.lead();

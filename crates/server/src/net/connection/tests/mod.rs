@@ -2,6 +2,7 @@
 
 mod commits;
 mod group;
+mod once;
 
 use super::*;
 use crate::durability::log_state::CommitLost;
