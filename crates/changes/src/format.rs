@@ -93,12 +93,13 @@ impl Format {
         limit: usize,
     ) -> Result<Option<Vec<u8>>, EncodeError> {
         let Some(changes) = Changes::of(record) else { return Ok(None) };
-        let mut commands = Vec::new();
+        let (mut commands, mut count) = (Vec::new(), 0);
         for change in changes {
             let change = change.map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
             if change.is_of_sessions() {
                 continue;
             }
+            count += 1;
             if let Some(change) = selection.select(change) {
                 CommandForm::push(change, &mut commands)
                     .map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
@@ -107,7 +108,9 @@ impl Format {
         if commands.is_empty() {
             return Ok(None);
         }
-        let kind = kind_name(record.kind, commands.len());
+        // A command that was executed once is in a transaction with its number.
+        let is_alone = record.kind == kind::TRANSACTION && count == 1;
+        let kind = if is_alone { "command" } else { kind_name(record.kind, commands.len()) };
         let form = RecordForm { lsn: record.lsn.0, time_us: record.time_us, kind, commands };
         let too_long = || EncodeError::TooLong { lsn: record.lsn, limit };
         if form.argument_bytes() > limit {
@@ -308,6 +311,21 @@ mod tests {
             "{\"lsn\":7,\"time_us\":9,\"kind\":\"expiry\",\
              \"commands\":[{\"db\":3,\"command\":\"del\",\"args\":[\"k\"]}]}"
         );
+    }
+
+    #[test]
+    fn what_was_executed_once_is_an_ordinary_change() {
+        let mut note = Vec::new();
+        encode_command(&mut note, 16, 650, &[b"session", b"1", b"12345678", b"\x02:1\r\n"]);
+        let mut transaction = Vec::new();
+        put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
+        put_bytes(&mut transaction, &note);
+        assert_eq!(
+            encode(Format::Json, kind::TRANSACTION, &transaction),
+            encode(Format::Json, kind::COMMAND, &command(0, &[b"INCR", b"n"]))
+        );
+        assert_eq!(encode(Format::Json, kind::COMMAND, &note), None, "nothing has changed");
+        assert_eq!(encode(Format::Json, kind::EXPIRY, b"\x10\x07session"), None, "a session has ended");
     }
 
     #[test]

@@ -33,7 +33,7 @@
 //! Engine, the struct
 //! execute::{admission, leading, locking, running, logging}
 //! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
-//! watch::registry ─► execute::serving ─► execute::{execution, run_together, transaction}
+//! watch::registry ─► execute::serving ─► execute::{execution, run_together, once, transaction}
 //! persist::{apply, loader, snapshot, digest} ─► persist::{following, taking}, watch::replay, observe
 //! ```
 //!

@@ -28,7 +28,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct OnceName<'a> {
     /// The session: 1 to [`OnceName::SESSION_BYTES`] bytes.
     pub session: &'a [u8],
-    /// The number in the session, above 0.
+    /// The number in the session: 1 to [`i64::MAX`].
     pub number: u64,
 }
 

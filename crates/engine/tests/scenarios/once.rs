@@ -210,6 +210,30 @@ fn blocked_clients_are_served_by_what_is_executed_once() {
 }
 
 #[test]
+fn threads_that_send_the_same_numbers_execute_each_once() {
+    const NUMBERS: u64 = 500;
+    let engine = support::engine();
+    let line = |number: u64| format!("INCR key:{}", number % 7);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = Numbering::new(&engine, "s");
+                for number in 1..=NUMBERS {
+                    let answer = client.run(number, &line(number));
+                    assert!(answer.starts_with(':') || answer.starts_with("-ONCE_LOST"), "{answer}");
+                }
+            });
+        }
+    });
+    let reader = Client::new(&engine);
+    let count = |key: u64| (1..=NUMBERS).filter(|number| number % 7 == key).count().to_string();
+    for key in 0..7 {
+        assert!(reader.run(&format!("GET key:{key}")).ends_with(&format!(" {}", count(key))), "key:{key}");
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
 fn sessions_outlive_every_key() {
     let engine = support::engine();
     let (client, other) = (Numbering::new(&engine, "s"), Client::new(&engine));

@@ -210,6 +210,7 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "tracking_total_items", tracking.readers);
     line(text, "tracking_total_prefixes", tracking.prefixes);
     line(text, "tracking_total_bytes", tracking.bytes);
+    line(text, "once_sessions", cx.shared.engine.session_count());
 }
 
 fn replication(text: &mut String, cx: &Context<'_>) {

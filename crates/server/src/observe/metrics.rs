@@ -95,6 +95,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         "Connections and sinks that follow the log",
         shared.feed.followers() as f64,
     )?;
+    gauge(encoder, "once_sessions", "Sessions of ONCE", shared.engine.session_count() as f64)?;
     let (queries, retained) = shared.engine.query_figures();
     gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
     gauge(

@@ -144,7 +144,7 @@ impl Session {
             if text.starts_with("ERR unknown command") && !text.contains("did you mean") {
                 self.suggest(&name);
             }
-            if name == "EXEC" {
+            if is_exec(&name, command) {
                 self.in_transaction = false;
             }
             return Ok(Outcome::Refused);
@@ -247,7 +247,8 @@ impl Session {
     fn note(&mut self, name: &str, command: &[Vec<u8>]) {
         match name {
             "MULTI" => self.in_transaction = true,
-            "EXEC" | "DISCARD" => self.in_transaction = false,
+            "DISCARD" => self.in_transaction = false,
+            _ if is_exec(name, command) => self.in_transaction = false,
             "SELECT" if !self.in_transaction => {
                 let number =
                     command.get(1).and_then(|argument| std::str::from_utf8(argument).ok()?.parse().ok());
@@ -347,6 +348,11 @@ fn ends_subscription(value: &Value) -> bool {
     matches!(elements.first().and_then(Value::as_bytes), Some(b"stale" | b"ended" | b"failed"))
 }
 
+/// Whether a command is `EXEC`, or `ONCE … EXEC`.
+fn is_exec(name: &str, command: &[Vec<u8>]) -> bool {
+    name == "EXEC" || (name == "ONCE" && upper(command.get(3)) == "EXEC")
+}
+
 #[cfg(test)]
 mod tests {
     use super::Session;
@@ -372,6 +378,8 @@ mod tests {
             ("select 3", "[3]> "),
             ("MULTI", "[3](TX)> "),
             ("EXEC", "[3]> "),
+            ("MULTI", "[3](TX)> "),
+            ("once session 1 exec", "[3]> "),
             ("RESET", "> "),
         ] {
             assert!(session.execute(&command(line)).unwrap());

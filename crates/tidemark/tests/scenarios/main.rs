@@ -36,6 +36,7 @@ mod leases;
 mod log_command;
 mod modes;
 mod named_watching;
+mod once;
 mod permissions;
 mod points;
 mod pool_import;

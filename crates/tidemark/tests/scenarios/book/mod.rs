@@ -149,6 +149,7 @@ run_pages! {
     counters_works: "docs/counters.md",
     keyspace_notifications_works: "docs/keyspace-notifications.md",
     limits_works: "docs/limits.md",
+    once_works: "docs/once.md",
     pools_works: "docs/pools.md",
     series_works: "docs/series.md",
     watching_works: "docs/watching.md",
