@@ -17,9 +17,12 @@
 //!   arrives exactly once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server
 //!   or both are killed.
+//! - [`failover`]: how long a cluster takes no writes when its leader is killed, stopped or cut off,
+//!   and whether an acknowledged write is missing then.
 //! - [`fan_out`]: delay until the last of many subscribers of one key has its new value, next to
 //!   the system's floor.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
+//! - [`cluster`]: a cluster of three members on this machine, for `failover`.
 //! - [`scenario`]: the trait of all of these. [`report`]: what a run has found.
 //! - [`options`]: flags that several scenarios share.
 //! - [`interrupt`]: Ctrl-C, which ends a run early and keeps what was measured.
@@ -40,6 +43,8 @@ pub mod baseline;
 pub mod circuit;
 #[cfg(feature = "wire")]
 pub mod client;
+#[cfg(feature = "wire")]
+pub mod cluster;
 pub mod counter;
 pub mod counter_cost;
 #[cfg(feature = "wire")]
@@ -47,6 +52,8 @@ pub mod crash;
 pub mod duration;
 #[cfg(feature = "wire")]
 pub mod facts;
+#[cfg(feature = "wire")]
+pub mod failover;
 #[cfg(feature = "wire")]
 pub mod fan_out;
 #[cfg(feature = "log")]
@@ -57,6 +64,8 @@ pub mod kv;
 pub mod latency;
 pub mod machine;
 pub mod micro;
+#[cfg(feature = "wire")]
+mod namespace;
 #[cfg(feature = "wire")]
 pub mod null_server;
 #[cfg(feature = "wire")]
@@ -72,6 +81,8 @@ pub mod reconnect;
 pub mod report;
 pub mod scenario;
 pub mod series_cost;
+#[cfg(feature = "wire")]
+mod server_process;
 pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]

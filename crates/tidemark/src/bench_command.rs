@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use tidemark_lab::circuit::CircuitScenario;
 use tidemark_lab::counter::CounterScenario;
 use tidemark_lab::crash::CrashScenario;
+use tidemark_lab::failover::FailoverScenario;
 use tidemark_lab::fan_out::{FanOutScenario, FloorScenario};
 use tidemark_lab::interrupt::Interrupt;
 use tidemark_lab::kv::KvScenario;
@@ -39,6 +40,10 @@ enum ScenarioChoice {
     /// Whether every write is emitted exactly once when a client, the server or both are killed
     #[command(name = CrashScenario::NAME)]
     Crash(Options<CrashScenario>),
+    /// How long a cluster takes no writes when its leader is killed, stopped or cut off, and whether
+    /// an acknowledged write is missing then
+    #[command(name = FailoverScenario::NAME)]
+    Failover(Options<FailoverScenario>),
     /// How soon the last of many subscribers of one key has its new value, compared with the time
     /// that the system needs to send it
     #[command(name = FanOutScenario::NAME)]
@@ -84,6 +89,7 @@ impl ScenarioChoice {
             ScenarioChoice::Kv(options) => run_scenario::<KvScenario>(&options),
             ScenarioChoice::Reconnect(options) => run_scenario::<ReconnectScenario>(&options),
             ScenarioChoice::Crash(options) => run_scenario::<CrashScenario>(&options),
+            ScenarioChoice::Failover(options) => run_scenario::<FailoverScenario>(&options),
             ScenarioChoice::FanOut(options) => run_scenario::<FanOutScenario>(&options),
             ScenarioChoice::Floor(options) => run_scenario::<FloorScenario>(&options),
             ScenarioChoice::Circuit(options) => run_scenario::<CircuitScenario>(&options),

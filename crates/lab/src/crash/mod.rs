@@ -14,7 +14,6 @@
 mod options;
 mod progress;
 mod report;
-mod server_process;
 mod watcher;
 mod writer;
 
@@ -26,12 +25,12 @@ use crate::interrupt::Interrupt;
 use crate::random::Random;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
+use crate::server_process::ServerProcess;
 use crate::target::Target;
 use crate::watch::delivery::Delivery;
 use anyhow::Context;
 use progress::Progress;
 use report::{CrashResults, Iteration};
-use server_process::ServerProcess;
 use signal_hook::consts::SIGTERM;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant, SystemTime};

@@ -30,6 +30,12 @@ impl Verdict {
         self.passed
     }
 
+    /// Returns the faults.
+    #[must_use]
+    pub fn reasons(&self) -> &[String] {
+        &self.reasons
+    }
+
     /// Returns the exit code of a program that ends with this verdict.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {

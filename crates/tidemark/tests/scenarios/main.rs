@@ -3,6 +3,7 @@
 
 mod bench_circuit;
 mod bench_counter;
+mod bench_failover;
 mod bench_interrupt;
 mod bench_pool;
 mod bench_series;
