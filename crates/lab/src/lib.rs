@@ -12,7 +12,7 @@
 //! - [`time_series`]: the original's scenarios of time series, by their names, in its lines.
 //! - [`micro`]: the microbenchmark harness of `circuit`, `pool`, `counter_cost` and `series_cost`.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load; closed or open loop; one
-//!   server or two.
+//!   server, two, or a cluster beside one server and etcd.
 //! - [`reconnect`]: how soon a resumed subscriber has what it missed, and whether each emission
 //!   arrives exactly once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server
@@ -56,7 +56,7 @@ pub mod facts;
 pub mod failover;
 #[cfg(feature = "wire")]
 pub mod fan_out;
-#[cfg(feature = "log")]
+#[cfg(any(feature = "log", feature = "wire"))]
 mod folder;
 pub mod interrupt;
 #[cfg(feature = "wire")]

@@ -22,9 +22,9 @@ const B: &str = "b";
 
 /// Results of one server.
 #[derive(Debug)]
-struct Side {
-    target: String,
-    server: ServerFacts,
+pub(super) struct Side {
+    pub(super) target: String,
+    pub(super) server: ServerFacts,
     throughput_ops_sec: Spread,
     latency_p50_ms: Spread,
     latency_p99_ms: Spread,
@@ -35,7 +35,7 @@ struct Side {
     failed_ops: u64,
     /// Number of runs with wrong emissions.
     runs_with_wrong_emissions: usize,
-    runs: Vec<KvResults>,
+    pub(super) runs: Vec<KvResults>,
 }
 
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Comparison {
 }
 
 impl Side {
-    fn new(runs: Vec<KvResults>) -> Self {
+    pub(super) fn new(runs: Vec<KvResults>) -> Self {
         let spread = |field: fn(&KvResults) -> f64| Spread::of(&runs.iter().map(field).collect::<Vec<_>>());
         let cpu: Vec<f64> = runs.iter().filter_map(|run| run.server_cpu_micros_per_op).collect();
         let first = runs.first().expect("each server was measured");
@@ -217,13 +217,13 @@ impl fmt::Display for Comparison {
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
             side.write(name, out)?;
         }
-        write_ratio(out, "throughput", self.throughput_ratio)?;
-        write_ratio(out, "p50 latency", self.latency_p50_ratio)?;
-        write_ratio(out, "p99 latency", self.latency_p99_ratio)?;
-        write_ratio(out, "server CPU per request", self.server_cpu_ratio)?;
+        write_ratio(out, "A / B", "throughput", self.throughput_ratio)?;
+        write_ratio(out, "A / B", "p50 latency", self.latency_p50_ratio)?;
+        write_ratio(out, "A / B", "p99 latency", self.latency_p99_ratio)?;
+        write_ratio(out, "A / B", "server CPU per request", self.server_cpu_ratio)?;
         if self.a.emit_by.is_some() {
-            write_ratio(out, "p50 emission latency", self.emit_p50_ratio)?;
-            write_ratio(out, "p99 emission latency", self.emit_p99_ratio)?;
+            write_ratio(out, "A / B", "p50 emission latency", self.emit_p50_ratio)?;
+            write_ratio(out, "A / B", "p99 emission latency", self.emit_p99_ratio)?;
         }
         if self.interrupted {
             writeln!(out, "Interrupted: the figures are those of the rounds until then.")?;
@@ -234,7 +234,7 @@ impl fmt::Display for Comparison {
 
 impl Side {
     /// Returns what went wrong on this server, which is called `name`.
-    fn faults(&self, name: &str) -> Vec<String> {
+    pub(super) fn faults(&self, name: &str) -> Vec<String> {
         let mut faults = Vec::new();
         if self.failed_ops > 0 {
             faults.push(format!("{name}: {} operations failed", self.failed_ops));
@@ -246,7 +246,7 @@ impl Side {
         faults
     }
 
-    fn add_figures(&self, figures: &mut Figures) {
+    pub(super) fn add_figures(&self, figures: &mut Figures) {
         let rounds = self.runs.len();
         figures.add_spread("throughput", "count/s", self.throughput_ops_sec, rounds);
         figures.add_spread("latency_median", "ms", self.latency_p50_ms, rounds);
@@ -266,7 +266,7 @@ impl Side {
         }
     }
 
-    fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.server.version.as_deref().unwrap_or("does not say its version");
         let durability = self.server.durability.as_deref().unwrap_or("durability not stated");
         writeln!(out, "{name}: {} ({version}; {durability})", self.target)?;
@@ -293,17 +293,23 @@ impl Side {
     }
 }
 
-fn figures(Spread { median, min, max }: Spread) -> [OrDash; 3] {
+pub(super) fn figures(Spread { median, min, max }: Spread) -> [OrDash; 3] {
     [median, min, max].map(OrDash)
 }
 
-fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -> fmt::Result {
+/// Writes how many times more of something one of `pair` has than the other.
+pub(super) fn write_ratio(
+    out: &mut fmt::Formatter<'_>,
+    pair: &str,
+    name: &str,
+    ratio: Option<Ratio>,
+) -> fmt::Result {
     match ratio {
         Some(Ratio { estimate, low, high, rounds }) => writeln!(
             out,
-            "A / B, {name}: {estimate:.3} (95 % confidence {low:.3} to {high:.3}, {rounds} paired rounds)"
+            "{pair}, {name}: {estimate:.3} (95 % confidence {low:.3} to {high:.3}, {rounds} paired rounds)"
         ),
-        None => writeln!(out, "A / B, {name}: not measured"),
+        None => writeln!(out, "{pair}, {name}: not measured"),
     }
 }
 

@@ -86,7 +86,8 @@ pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Ou
 }
 
 impl Outcome {
-    fn add(&mut self, other: Outcome) {
+    /// Adds what another thread has counted.
+    pub(super) fn add(&mut self, other: Outcome) {
         self.succeeded += other.succeeded;
         self.failed += other.failed;
         self.misses += other.misses;
@@ -99,7 +100,8 @@ impl Outcome {
         self.threads += 1;
     }
 
-    fn fail(&mut self, count: u64, reason: impl FnOnce() -> String) {
+    /// Counts failures, and keeps the first reason.
+    pub(super) fn fail(&mut self, count: u64, reason: impl FnOnce() -> String) {
         self.failed += count;
         if count > 0 && self.first_failure.is_none() {
             self.first_failure = Some(reason());

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 /// Requests per batch while keys are removed and preloaded.
 const PREPARE_BATCH: u64 = 256;
 /// Timeout of a batch: a server that syncs every write is slow.
-const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Measures one server with these options.
 pub(super) fn measure(

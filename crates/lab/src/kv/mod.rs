@@ -8,6 +8,7 @@
 //! ```
 
 mod clock;
+mod cluster;
 mod comparison;
 mod connection;
 mod emission;
@@ -30,7 +31,8 @@ use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use std::time::SystemTime;
 
-/// Throughput and latency of a key-value load on one server, or on two in turns.
+/// Throughput and latency of a key-value load on one server, on two in turns, or on a cluster beside
+/// others.
 pub struct KvScenario;
 
 impl Scenario for KvScenario {
@@ -42,8 +44,12 @@ impl Scenario for KvScenario {
         // Chosen once: the report states the seed by which the run can be repeated.
         let options =
             &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
-        let target = options.server.target();
         let interrupt = Interrupt::by_signal()?;
+        if options.cluster {
+            let comparison = cluster::compare(options, &interrupt, console)?;
+            return console.print::<Self>(options, &comparison, options.report.json);
+        }
+        let target = options.server.target();
         if let Some(other) = &options.against {
             let comparison = comparison::compare(options, &target, other, &interrupt, console)?;
             return console.print::<Self>(options, &comparison, options.report.json);

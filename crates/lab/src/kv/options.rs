@@ -98,7 +98,11 @@ pub struct KvOptions {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Target>,
-    /// Rounds of --against; each runs both servers once
+    /// Start a cluster of three members and one server alone, each change synced before its answer, and measure both
+    /// in turns, with etcd if it is installed. Their data goes to the folder for temporary files (TMPDIR)
+    #[arg(long, conflicts_with_all = ["host", "port", "password", "against", "durable_set"])]
+    pub cluster: bool,
+    /// Rounds of --against and --cluster; each runs every server once
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// How what was found is said.

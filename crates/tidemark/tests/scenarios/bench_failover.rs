@@ -1,4 +1,4 @@
-//! `tidemark bench failover` as a user runs it.
+//! `tidemark bench failover` and `tidemark bench kv --cluster` as a user runs them.
 
 use crate::support::bench_report::figure;
 use std::process::{Command, Output, Stdio};
@@ -94,4 +94,29 @@ fn flags_that_measure_nothing_are_refused() {
     let output = failover(directory.path(), &["-iterations", "0"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("--quiet-for"), "{}", said(&output));
+}
+
+#[test]
+fn a_cluster_is_measured_beside_one_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let short = ["-rounds", "2", "-duration", "300ms", "-warmup", "100ms", "-keyspace", "100"];
+    let one_write = ["-cmd", "SET", "-conns", "1", "-workers", "1", "-json"];
+    let output = bench(directory.path(), &[&["kv", "-cluster"], &short[..], &one_write].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    for (part, name) in [
+        (Some("cluster"), "throughput"),
+        (Some("alone"), "latency_median"),
+        (Some("cluster/alone"), "throughput_ratio"),
+        (None, "sync"),
+        (None, "round_trip"),
+    ] {
+        assert!(figure(&report, part, None, name).expect(name).value.as_f64() > Some(0.0), "{report:?}");
+    }
+    assert!(figure(&report, None, None, "latency_beyond_sync_and_round_trip").is_some(), "{report:?}");
+    let has_etcd = figure(&report, Some("etcd"), None, "throughput").is_some();
+    assert_eq!(has_etcd, report.servers.len() == 3, "{report:?}");
+    assert!(has_etcd || report.notes.iter().any(|note| note.contains("etcd")), "{report:?}");
+    let left: Vec<_> = directory.path().read_dir().unwrap().collect();
+    assert!(left.is_empty(), "nothing stays: {left:?}");
 }
