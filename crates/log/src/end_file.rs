@@ -149,6 +149,14 @@ pub(crate) fn find(
     Ok((file, left))
 }
 
+/// Removes the file, if there is one.
+pub(crate) fn remove(storage: &dyn Storage) -> io::Result<()> {
+    match storage.remove(NAME) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => storage.sync_dir(),
+    }
+}
+
 /// Returns the file's path for messages.
 pub(crate) fn path(storage: &dyn Storage) -> String {
     storage.path(NAME)

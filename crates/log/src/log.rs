@@ -11,6 +11,7 @@ use tidemark_fault::{Fault, is_planted};
 
 use crate::append::Room;
 use crate::commit::{self, Committer, sync_entries};
+use crate::end_file;
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
 use crate::high_water::{HighWater, HighWaterMark};
 use crate::housekeeper::Housekeeper;
@@ -18,7 +19,7 @@ use crate::opening::{LogKind, begin, find_spares, share, take_lock};
 use crate::recovery::{Recovery, recover};
 use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
-use crate::segment::is_of_log;
+use crate::segment::{is_of_log, parse_segment_name};
 use crate::shared::{Health, Parked, Progress, Shared, State, wait};
 use crate::snapshot::{BlockFiles, SnapshotError, SnapshotWriter, Snapshots};
 use crate::storage::{Storage, StorageLock};
@@ -471,16 +472,32 @@ impl Log {
     /// Allows the log to drop records before `before`, unless the retention options keep them. For
     /// callers whose snapshot covers these records.
     ///
-    /// The log of a group's member keeps all of its records: a member that comes later gets them from it.
+    /// Of the log of a group's member, records are dropped only when the group [releases] them too: other
+    /// members may need them.
+    ///
+    /// [releases]: crate::Member::release
     pub fn release(&self, before: Lsn) {
-        if self.is_member() {
-            return;
-        }
         let before = before.min(self.durable().min(self.committed()).next());
-        let mut state = self.shared.lock();
-        state.released = state.released.max(before);
-        state.retention_due = true;
-        self.shared.wakers.housekeeping.notify_one();
+        self.shared.covered.fetch_max(before.previous().0, Ordering::AcqRel);
+        if !self.is_member() {
+            self.shared.release(before);
+        }
+    }
+
+    /// Removes a log that is not open, and not its snapshots: the next start begins behind the newest
+    /// snapshot. For a member that installs one; the caller holds the directory's lock. If this is
+    /// interrupted, it must be repeated before the log is opened.
+    pub fn remove(storage: &dyn Storage) -> io::Result<()> {
+        let mut segments: Vec<String> =
+            storage.list()?.into_iter().filter(|name| parse_segment_name(name).is_some()).collect();
+        // `END` first: it says which records the log must have. Then the newest segments, so that no hole
+        // is left.
+        end_file::remove(storage)?;
+        segments.sort_unstable();
+        for name in segments.iter().rev() {
+            storage.remove(name)?;
+        }
+        storage.sync_dir()
     }
 
     /// Keeps the records from `from` on, although snapshots seemed to cover them. For a caller that
@@ -573,6 +590,7 @@ impl Log {
         }
         self.wait_until_it_may_count(writer.lsn()).map_err(SnapshotError::Log)?;
         writer.finish()?;
+        self.shared.snapshots_taken.fetch_add(1, Ordering::AcqRel);
         let keep = self.shared.options.retention.keep_snapshots;
         let covered = Snapshots::new(self.shared.storage.clone()).prune(keep)?;
         if covered > Lsn::ZERO {

@@ -101,7 +101,9 @@ pub(crate) fn share(
     let has_entries = kind != LogKind::Alone;
     let last = recovered.recovery.last_lsn;
     let snapshots = recovered.names.iter().filter_map(|name| Name::parse(name));
-    let released = covered(snapshots, options.retention.keep_snapshots).next().min(last.next());
+    let covered = covered(snapshots, options.retention.keep_snapshots).min(last);
+    // Of a group's log, the group releases records: see `Member::release`.
+    let released = if has_entries { Lsn::ZERO } else { covered.next() };
     let mut position = None;
     let mut time_us = 0;
     if let Some(segment) = recovered.continued(&options) {
@@ -172,6 +174,8 @@ pub(crate) fn share(
         committed: AtomicU64::new(if has_entries { recovered.committed.0 } else { last.0 }),
         has_entries,
         cuts: AtomicU64::new(0),
+        covered: AtomicU64::new(covered.0),
+        snapshots_taken: AtomicU64::new(0),
         refusing: AtomicBool::new(has_entries),
         stalled: AtomicBool::new(false),
         sizes: Sizes::default(),

@@ -103,7 +103,12 @@ pub(crate) fn recover(
     }
     let ends = scan(storage, &table, verify)?;
     let tail = ends.last();
-    let remainder = tail.map(|end| examine_tail(storage, end, snapshot)).transpose()?;
+    // A group's log that was replaced by a snapshot begins behind the last entry that the snapshot has
+    // whole. The next one is still to come.
+    let is_replaced = table.len() == 1
+        && tail.is_some_and(|end| !end.has_records() && end.entry.is_some_and(|entry| entry.id.index > 0));
+    let provable = if is_replaced { Lsn::ZERO } else { snapshot };
+    let remainder = tail.map(|end| examine_tail(storage, end, provable)).transpose()?;
     let is_torn = remainder.as_ref().is_some_and(|remainder| remainder.torn);
     // If a repair has left no segments, the log continues after the newest snapshot.
     let last = tail.map_or(snapshot, |end| end.last);

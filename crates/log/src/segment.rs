@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::entry::EntryEnd;
 use crate::format::Codec;
 use crate::segment_header::SegmentHeader;
 use crate::storage::StorageFile;
@@ -84,6 +85,12 @@ impl SegmentTable {
         let holds =
             |segment: &&Arc<Segment>| segment.header.entry.is_some_and(|entry| entry.id.index < index);
         self.segments.values().rev().find(holds).cloned()
+    }
+
+    /// Returns the newest entry that a segment's header names and that ends at or before `lsn`.
+    pub(crate) fn entry_before(&self, lsn: Lsn) -> Option<EntryEnd> {
+        let entries = self.segments.values().rev().filter_map(|segment| segment.header.entry);
+        entries.into_iter().find(|entry| entry.last <= lsn)
     }
 
     pub(crate) fn pop_first(&mut self) -> Option<Arc<Segment>> {

@@ -73,6 +73,11 @@ pub(crate) struct Shared {
     pub(crate) has_entries: bool,
     /// Counts how often the log's end was taken back: what readers know of segments is void then.
     pub(crate) cuts: AtomicU64,
+    /// The last record that this node does not need, because snapshots cover it. The group of a member
+    /// decides what becomes of it.
+    pub(crate) covered: AtomicU64,
+    /// Counts the snapshots that this process has completed.
+    pub(crate) snapshots_taken: AtomicU64,
     pub(crate) refusing: AtomicBool,
     /// Whether [`State::stall`] is set.
     pub(crate) stalled: AtomicBool,
@@ -242,6 +247,14 @@ impl Shared {
     /// Returns the batch size that is written without waiting for more.
     pub(crate) fn write_bytes(&self) -> usize {
         WRITE_BYTES.min(self.options.buffer_bytes)
+    }
+
+    /// Allows to drop records before `before`.
+    pub(crate) fn release(&self, before: Lsn) {
+        let mut state = self.lock();
+        state.released = state.released.max(before);
+        state.retention_due = true;
+        self.wakers.housekeeping.notify_one();
     }
 
     /// Returns the start of the log: nothing before it can be read, and after it only LSNs in gaps

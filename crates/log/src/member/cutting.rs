@@ -101,9 +101,10 @@ impl Member {
     }
 
     /// Replaces the whole log by its beginning behind a snapshot that covers everything up to the
-    /// entry `end`, is durable, and is in the directory.
+    /// entry `end`, is durable, and is in the directory. It may have a part of the entry behind that.
     ///
-    /// If this is interrupted the log has no entries, and the caller repeats it.
+    /// If this is interrupted, the caller [removes the log](crate::Log::remove) before it is opened, and
+    /// repeats this.
     ///
     /// # Errors
     /// The storage failed, which ends the log, or there is no space for a segment.
@@ -117,8 +118,13 @@ impl Member {
         {
             let mut state = self.shared.lock();
             Self::assert_idle(&committer, &state);
-            let committed = self.shared.committed.fetch_max(end.last.0, Ordering::AcqRel);
-            assert!(committed <= end.last.0, "a snapshot at {} replaces {committed}", end.last);
+            let committed = self.shared.committed.swap(end.last.0, Ordering::AcqRel);
+            // Of a log that was removed, the end is that of the snapshot.
+            assert!(
+                committed <= end.last.0 || committer.entry.id.index == 0,
+                "a snapshot at {} replaces {committed}",
+                end.last
+            );
             committer.segment = None;
             committer.offset = 0;
             committer.is_cut = false;

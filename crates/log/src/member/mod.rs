@@ -322,6 +322,42 @@ impl Member {
         }
     }
 
+    /// Returns the last record that this node does not need, because the snapshots that it keeps cover
+    /// it; 0 if there is none. One load.
+    pub fn covered(&self) -> Lsn {
+        Lsn(self.shared.covered.load(Ordering::Acquire))
+    }
+
+    /// Returns how many snapshots this process has completed. One load.
+    pub fn snapshots_taken(&self) -> u64 {
+        self.shared.snapshots_taken.load(Ordering::Acquire)
+    }
+
+    /// Allows the log to drop records before `before`, but none that this node [needs](Self::covered),
+    /// or that the retention options keep. For a group that knows what it needs to know of them by other
+    /// means.
+    pub fn release(&self, before: Lsn) {
+        self.shared.release(before.min(self.covered().next()));
+    }
+
+    /// Returns the bytes of the segments that have records behind `lsn`.
+    ///
+    /// # Errors
+    /// A segment cannot be measured.
+    pub fn bytes_behind(&self, lsn: Lsn) -> std::io::Result<u64> {
+        let segments: Vec<_> = {
+            let table = self.shared.table();
+            let after = table.iter().skip(1).map(|next| next.header.follows).chain([Lsn(u64::MAX)]);
+            table
+                .iter()
+                .zip(after)
+                .filter(|(_, last)| *last > lsn)
+                .map(|(segment, _)| segment.clone())
+                .collect()
+        };
+        segments.iter().map(|segment| segment.file.len()).sum()
+    }
+
     /// Does what is due of the work that the threads of other logs do: prepares segments, drops old
     /// ones, and notes how far the log is durable. For [`Log::open_member_without_threads`].
     ///

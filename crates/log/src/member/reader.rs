@@ -98,6 +98,27 @@ impl Member {
         }
     }
 
+    /// Returns the newest entry whose last record is at or before `lsn`; `None` if it is no longer kept.
+    /// O(bytes of a segment).
+    ///
+    /// # Errors
+    /// An entry cannot be read.
+    pub fn entry_before(&self, lsn: Lsn) -> Result<Option<EntryEnd>, EntryError> {
+        let Some(mut found) = self.shared.table().entry_before(lsn) else { return Ok(None) };
+        loop {
+            let entries = self.entries(found.id.index + 1, CHUNK_BYTES)?;
+            if entries.is_empty() {
+                return Ok(Some(found));
+            }
+            for (id, records) in entries {
+                if records.last_lsn() > lsn {
+                    return Ok(Some(found));
+                }
+                found = EntryEnd { id, last: records.last_lsn() };
+            }
+        }
+    }
+
     /// Like [`entries`](Self::entries), but only from memory: never blocks on the disk. Empty if the
     /// entry `index` is not among the newest.
     pub fn recent_entries(&self, index: u64, bytes: usize) -> Vec<(EntryId, EntryRecords)> {

@@ -52,6 +52,38 @@ fn blocks_are_read_where_they_were_written() {
 }
 
 #[test]
+fn directories_number_their_files_apart() {
+    let (_, storage) = storage();
+    write(&storage, 7, 3, &[100], &[]);
+    let files = BlockFiles::new(Arc::clone(&storage));
+    files.set_part(5 << 40 | 2);
+    let first = files.next_number().expect("lists");
+    assert_eq!(first, (2 << 24) + 1, "the low 40 bits count");
+    write(&storage, 8, first, &[100], &[3]);
+    // One that came from another directory.
+    write(&storage, 9, (7 << 24) + 9, &[100], &[]);
+    let again = BlockFiles::new(Arc::clone(&storage));
+    again.set_part(2);
+    assert_eq!(again.next_number().expect("lists"), first + 1);
+}
+
+#[test]
+fn no_block_file_is_removed_between_its_arrival_and_that_of_its_snapshot() {
+    let (memory, storage) = storage();
+    let files = BlockFiles::new(Arc::clone(&storage));
+    std::thread::scope(|scope| {
+        let removed = files.while_kept(|| {
+            memory.put("blocks-00000000000000000007.tide", vec![1]);
+            let removes = scope.spawn(|| files.remove_unused());
+            std::thread::yield_now();
+            write(&storage, 7, 8, &[1], &[7]);
+            removes
+        });
+        assert_eq!(removed.join().expect("ends").expect("lists"), 0);
+    });
+}
+
+#[test]
 fn a_snapshot_names_all_files_that_it_needs() {
     let (memory, storage) = storage();
     write(&storage, 7, 3, &[100], &[]);

@@ -66,7 +66,14 @@ struct OpenFiles {
     files: BTreeMap<u64, Weak<BlockFile>>,
     /// The highest number given to a file by this process.
     last: u64,
+    /// What the numbers of new files begin with.
+    part: u64,
 }
+
+/// Bits of a number that count the files of one directory.
+const COUNT_BITS: u32 = 24;
+/// Largest part of the numbers.
+const PART_MAX: u64 = (1 << (u64::BITS - COUNT_BITS)) - 1;
 
 impl BlockFiles {
     /// Accesses the block files in `storage`.
@@ -93,23 +100,40 @@ impl BlockFiles {
         Ok(file)
     }
 
+    /// Gives new files numbers of this directory's own, which begin with the low 40 bits of `part`: files
+    /// of several directories are to be kept in one.
+    pub fn set_part(&self, part: u64) {
+        self.lock().part = part & PART_MAX;
+    }
+
     /// Returns a number that no file has or had in this process.
     pub fn next_number(&self) -> Result<u64, SnapshotError> {
-        let newest = self.list()?.last().copied().unwrap_or(0);
+        let numbers = self.list()?;
         let mut open = self.lock();
+        let first = open.part << COUNT_BITS;
+        let is_own = |number: &&u64| **number >> COUNT_BITS == open.part;
+        let newest = numbers.iter().rfind(is_own).copied().unwrap_or(first);
         open.last = open.last.max(newest) + 1;
         Ok(open.last)
+    }
+
+    /// Runs `install`, which adds block files and then a snapshot that lists them: none is removed
+    /// meanwhile.
+    pub fn while_kept<T>(&self, install: impl FnOnce() -> T) -> T {
+        let _open = self.lock();
+        install()
     }
 
     /// Removes the files that no snapshot lists and that are not open. Returns how many. Removes none if
     /// the list of a snapshot cannot be read. Not to be called while a snapshot is written.
     pub fn remove_unused(&self) -> Result<usize, SnapshotError> {
+        // Held while the directory is looked at: see `while_kept`.
+        let mut open = self.lock();
         let numbers = self.list()?;
         if numbers.is_empty() {
             return Ok(0);
         }
         let used = self.listed()?;
-        let mut open = self.lock();
         open.files.retain(|_, file| file.strong_count() > 0);
         let is_unused = |number: &u64| !used.contains(number) && !open.files.contains_key(number);
         let unused: Vec<u64> = numbers.into_iter().filter(is_unused).collect();

@@ -3,6 +3,7 @@
 
 mod alone;
 mod model;
+mod releasing;
 mod waiting;
 
 use std::sync::Arc;
