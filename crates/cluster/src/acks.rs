@@ -34,6 +34,13 @@ impl Acks {
         self.changed.notified().await;
     }
 
+    /// Returns whether `node` has answered a request of the leader of `term` that was sent at `since` or
+    /// later.
+    pub(crate) fn is_since(&self, node: u64, term: u64, since: Duration) -> bool {
+        let acks = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        acks.get(&node).is_some_and(|newest| *newest >= (term, since))
+    }
+
     /// Returns the time since which a quorum of each set of voters has promised to wait for the
     /// leader of `term`, `me`, which acknowledges itself at `now`. `None` if there is none.
     pub(crate) fn quorum(

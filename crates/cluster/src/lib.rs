@@ -19,6 +19,7 @@
 //! openraft leaves `raft`.
 
 mod acks;
+mod beginning;
 mod codec;
 mod consensus;
 mod driver;
@@ -45,6 +46,7 @@ mod term;
 pub mod vote_file;
 pub mod wire;
 
+pub use beginning::Installation;
 pub use consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 pub use driver::VoteStore;
 pub use entry::{Entry, InvalidGroupEntry, kind};

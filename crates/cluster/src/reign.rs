@@ -146,6 +146,11 @@ impl Reign {
         self.listener.cut(lsn);
     }
 
+    /// Runs `install`, which replaces the log by a snapshot and its beginning behind it.
+    pub(crate) fn install(&self, install: &mut dyn FnMut()) {
+        self.listener.install(install);
+    }
+
     /// Begins `term`, whose LEADER record `lsn` is committed, once the record is written here.
     pub(crate) fn begin(self: &Arc<Self>, term: Term, lsn: Lsn) {
         if !self.role.is_established(term) {

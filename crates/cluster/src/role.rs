@@ -54,6 +54,13 @@ pub trait TermListener: Send + Sync + 'static {
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
     /// them is dropped and built again from the log.
     fn cut(&self, lsn: Lsn);
+    /// Runs `install`, which replaces the log by its beginning behind a snapshot of another member. All
+    /// memory of before is dropped, and built again from the snapshot; none is built meanwhile. The call
+    /// runs on a thread of its own.
+    fn install(&self, install: &mut dyn FnMut()) {
+        install();
+        self.cut(Lsn::ZERO);
+    }
 }
 
 /// Listener for a member whose log alone matters.

@@ -21,6 +21,9 @@ pub struct Settings {
     /// Bytes of batches that a leader has proposed and the group has not committed; beyond it no further
     /// batch is proposed.
     pub backlog_bytes: usize,
+    /// Limit on the bytes of the log that a leader keeps, although its snapshots cover them, for members
+    /// that are slow. One that lacks more gets a snapshot.
+    pub kept_bytes: u64,
 }
 
 impl Settings {
@@ -32,6 +35,7 @@ impl Settings {
         durability: Durability::Always,
         request_bytes: 1 << 20,
         backlog_bytes: 64 << 20,
+        kept_bytes: 1 << 30,
     };
     /// For shared or slow machines: about 550 ms without a leader after a failure.
     pub const SHARED: Self = Self {

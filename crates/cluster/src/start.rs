@@ -4,6 +4,7 @@ use std::io;
 
 use tidemark_log::{EntryEnd, EntryId, Lsn, Member as LogMember};
 
+use crate::beginning::Beginning;
 use crate::entry::Entry;
 use crate::member::Members;
 
@@ -15,17 +16,26 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct Found {
     /// The newest entry that is known to be committed.
     pub(crate) last: EntryEnd,
-    /// The newest entry up to it that names the members.
-    pub(crate) members: Option<(EntryId, Members)>,
+    /// The entries up to it that name the members, oldest first: those behind the beginning of the log, and
+    /// the newest one before it.
+    pub(crate) members: Vec<(EntryId, Members)>,
 }
 
-/// Reads the log up to record `committed`, which its entries say is committed. O(bytes of the log).
+/// Reads the log behind its beginning, up to record `committed`, which its entries say is committed.
+/// O(bytes of the log behind the beginning).
 ///
 /// # Errors
 /// The log cannot be read, or has an entry that is none of a group.
-pub(crate) fn find_committed(member: &LogMember, committed: Lsn) -> io::Result<Found> {
+pub(crate) fn find_committed(
+    member: &LogMember,
+    beginning: Option<Beginning>,
+    committed: Lsn,
+) -> io::Result<Found> {
     let mut found = Found::default();
-    let mut index = member.first_entry();
+    if let Some(Beginning { end, members }) = beginning {
+        found = Found { last: end, members: vec![members] };
+    }
+    let mut index = found.last.id.index + 1;
     loop {
         let entries = member.entries(index, CHUNK_BYTES).map_err(io::Error::other)?;
         if entries.is_empty() {
@@ -38,7 +48,7 @@ pub(crate) fn find_committed(member: &LogMember, committed: Lsn) -> io::Result<F
             index = id.index + 1;
             found.last = EntryEnd { id, last: records.last_lsn() };
             if let Entry::Members(members, _) = Entry::of_records(records).map_err(io::Error::other)? {
-                found.members = Some((id, *members));
+                found.members.push((id, *members));
             }
         }
     }

@@ -233,6 +233,7 @@ impl Server {
         let requests = self.requests.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let requests = requests.expect("the data is loaded once");
         let shared = &self.shared;
+        let _loading = self.node.as_ref().map(|node| node.leadership().load());
         let recovered = match recovery::load(&self.opened, &shared.settings.current(), &shared.loading) {
             Ok(recovered) => recovered,
             Err(RecoverError::GivenUp) => return Ok(false),
@@ -468,7 +469,7 @@ fn keep_memory(
         match &ended {
             Ok(Ended::Stopped) => {}
             Ok(Ended::Outdated) => {
-                say("the group has taken back changes of this member: it loads its data again");
+                say("the log of this member has changed: it loads its data again");
             }
             Ok(Ended::Failed(failure)) => {
                 say(&format!("error: this member takes no part any more: {failure}"));

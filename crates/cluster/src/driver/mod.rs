@@ -21,9 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidemark_log::Member as LogMember;
-use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn};
+use tidemark_log::{AppendError, Durability, EntryEnd, EntryError, EntryId, EntryRecords, Log, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 
+use crate::beginning::Beginning;
 use crate::entry::Entry;
 use crate::ids::NodeId;
 use crate::member::Members;
@@ -82,10 +83,13 @@ pub(crate) struct SyncJob {
     done: Done<()>,
 }
 
-pub(crate) struct ReadJob {
-    index: u64,
-    bytes: usize,
-    done: oneshot::Sender<Result<Vec<(EntryId, EntryRecords)>, EntryError>>,
+pub(crate) enum ReadJob {
+    Entries {
+        index: u64,
+        bytes: usize,
+        done: oneshot::Sender<Result<Vec<(EntryId, EntryRecords)>, EntryError>>,
+    },
+    Run(Box<dyn FnOnce(&LogMember) + Send>),
 }
 
 /// An entry that is in the log for the consensus, and not yet on the disk.
@@ -112,6 +116,8 @@ struct DriverState {
     ballot: Option<Ballot>,
     /// A cut is queued: what is written is unknown until it is done.
     is_cutting: bool,
+    /// Where the log may begin; `None` at its first entry.
+    beginning: Option<Beginning>,
 }
 
 /// The log as the consensus drives it. Cloning is cheap.
@@ -128,6 +134,8 @@ pub(crate) struct Driver {
     pub(crate) writes: JobQueue<WriteJob>,
     pub(crate) syncs: JobQueue<SyncJob>,
     pub(crate) reads: JobQueue<ReadJob>,
+    /// Held while the beginning of the log changes, in its file and in the state.
+    changing_beginning: Mutex<()>,
     /// Sync jobs that are not done.
     unsynced: AtomicUsize,
     /// Something was committed, or taken back.
@@ -150,6 +158,8 @@ impl LogDriver {
     ) -> io::Result<Self> {
         member.sync().map_err(|failure| io::Error::other(failure.to_string()))?;
         let last = member.last_entry();
+        let beginning = Beginning::read(&**log.storage())?;
+        check_beginning(beginning.as_ref(), member.first_entry(), last)?;
         let state = DriverState {
             last,
             unwritten: VecDeque::new(),
@@ -159,6 +169,7 @@ impl LogDriver {
             backlog: Backlog::default(),
             ballot,
             is_cutting: false,
+            beginning,
         };
         Ok(Self(Arc::new(Driver {
             node,
@@ -170,6 +181,7 @@ impl LogDriver {
             writes: JobQueue::new(),
             syncs: JobQueue::new(),
             reads: JobQueue::new(),
+            changing_beginning: Mutex::default(),
             unsynced: AtomicUsize::new(0),
             settled: Notify::new(),
             #[cfg(test)]
@@ -204,15 +216,88 @@ impl LogDriver {
         self.state().last
     }
 
-    /// Returns the entry before the oldest that is kept.
-    pub(crate) fn purged(&self) -> io::Result<EntryId> {
-        let first = self.0.member.first_entry();
-        if first == 1 {
-            return Ok(EntryId::default());
-        }
-        Err(io::Error::other(format!(
-            "the log begins at entry {first}; a member needs all entries until it can install snapshots"
-        )))
+    /// Returns where the log may begin; `None` at its first entry.
+    pub(crate) fn beginning(&self) -> Option<Beginning> {
+        self.state().beginning.clone()
+    }
+
+    /// Returns the directory of the log.
+    pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
+        self.0.log.storage()
+    }
+
+    /// Releases the entries up to a newer beginning, which is durable before any of them is removed. Runs
+    /// on the reader thread.
+    pub(crate) async fn release(&self, beginning: Beginning) -> io::Result<()> {
+        let driver = self.clone();
+        self.inspect(move |member| {
+            let _changing = driver.0.changing_beginning.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = beginning.end;
+            if driver.beginning().is_some_and(|newer| newer.end.id.index >= end.id.index) {
+                return Ok(());
+            }
+            beginning.write(&**driver.storage())?;
+            driver.state().beginning = Some(beginning);
+            member.release(end.last.next());
+            Ok(())
+        })
+        .await?
+    }
+
+    /// Replaces the log by its beginning behind a snapshot, whose files get their names by `give_names`,
+    /// and then does `end`. Blocks; runs on the writer thread. Nothing is written meanwhile.
+    ///
+    /// # Errors
+    /// A part of it failed. A start completes it, if names were given.
+    pub(crate) fn install(
+        &self,
+        beginning: Beginning,
+        give_names: impl FnOnce() -> io::Result<()> + Send + 'static,
+        end: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let (done, installed) = std::sync::mpsc::channel();
+        let driver = self.clone();
+        self.run(move |member| {
+            let result = driver.install_here(member, beginning, give_names).and_then(|()| end());
+            drop(done.send(result));
+        });
+        installed.recv().map_err(|_| closed())?
+    }
+
+    fn install_here(
+        &self,
+        member: &LogMember,
+        beginning: Beginning,
+        give_names: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let end = beginning.end;
+        let _changing = self.0.changing_beginning.lock().unwrap_or_else(PoisonError::into_inner);
+        // None is removed before the snapshot that lists it has its name.
+        self.0.log.block_files().while_kept(give_names)?;
+        member.restart_behind(end).map_err(io::Error::other)?;
+        beginning.write(&**self.storage())?;
+        let mut state = self.state();
+        // What the consensus appended is behind this job.
+        state.unwritten.clear();
+        (state.last, state.written) = (end, end);
+        state.committed = state.committed.max(end.last);
+        state.beginning = Some(beginning);
+        Ok(())
+    }
+
+    /// Keeps the block files of these names, although no snapshot lists them yet, and none of before.
+    pub(crate) fn keep_block_files<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        self.0.log.block_files().keep(names);
+    }
+
+    /// Runs `look` on the reader thread, which may wait for the disk.
+    pub(crate) async fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&LogMember) -> R + Send + 'static,
+    ) -> io::Result<R> {
+        let (done, found) = oneshot::channel();
+        self.0.reads.push(ReadJob::Run(Box::new(move |member| drop(done.send(look(member))))));
+        found.await.map_err(|_| closed())
     }
 
     /// Returns whether all records that were accepted are in an entry.
@@ -363,7 +448,7 @@ impl LogDriver {
         };
         if entries.is_empty() {
             let (done, read) = oneshot::channel();
-            self.0.reads.push(ReadJob { index, bytes, done });
+            self.0.reads.push(ReadJob::Entries { index, bytes, done });
             entries = read
                 .await
                 .map_err(|_| closed())?
@@ -394,6 +479,19 @@ fn take_bytes<'a>(
         taken.push((id, records.clone()));
     }
     taken
+}
+
+/// Checks that a log has all entries from its beginning on.
+fn check_beginning(beginning: Option<&Beginning>, first: u64, last: EntryEnd) -> io::Result<()> {
+    let end = beginning.map_or(EntryId::default(), |beginning| beginning.end.id);
+    if first <= end.index + 1 && last.id.index >= end.index {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "the log has the entries from {first} to {}, and a snapshot covers those up to {}: some are lost. Remove the \
+         member from its group and let it join with an empty directory",
+        last.id.index, end.index
+    )))
 }
 
 fn closed() -> io::Error {
@@ -522,6 +620,9 @@ impl Driver {
     }
 
     pub(crate) fn read(&self, job: ReadJob) {
-        drop(job.done.send(self.member.entries(job.index, job.bytes)));
+        match job {
+            ReadJob::Entries { index, bytes, done } => drop(done.send(self.member.entries(index, bytes))),
+            ReadJob::Run(job) => job(&self.member),
+        }
     }
 }

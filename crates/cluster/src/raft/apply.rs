@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, OptionalSend};
+use tidemark_log::{EntryEnd, EntryId, Member as LogMember};
 
-use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId};
+use super::snapshots::{self, Receiver, SnapshotHandle, find_snapshot};
+use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId, from_log_id, to_log_id};
 use crate::driver::LogDriver;
 use crate::member::Place;
 use crate::reign::Reign;
@@ -17,24 +19,66 @@ use crate::term::Term;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Applied {
     pub(crate) last: Option<LogId>,
-    pub(crate) members: StoredMembership,
+    /// The members by the entries that name them, oldest first: behind the beginning of the log, and the
+    /// newest before it.
+    pub(crate) members: Vec<StoredMembership>,
 }
 
-/// A snapshot of the server, by reference. There is none yet: members need all entries.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SnapshotHandle;
+impl Applied {
+    /// Returns the members as of the entry `id`.
+    pub(crate) fn members_at(&self, id: EntryId) -> StoredMembership {
+        let is_at = |members: &&StoredMembership| from_log_id(*members.log_id()).index <= id.index;
+        self.members.iter().rfind(is_at).cloned().unwrap_or_default()
+    }
+
+    /// Forgets members that are not those of the entry `id` or a later one.
+    pub(crate) fn forget_before(&mut self, id: EntryId) {
+        let is_at = |members: &StoredMembership| from_log_id(*members.log_id()).index <= id.index;
+        let newest = self.members.iter().rposition(is_at).unwrap_or(0);
+        self.members.drain(..newest);
+    }
+}
+
+/// The library's form of a snapshot.
+pub(crate) type Referred = Snapshot<TermId, u64, Place, SnapshotHandle>;
 
 /// Applies committed entries. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Apply {
     driver: LogDriver,
     reign: Arc<Reign>,
+    receiver: Receiver,
     applied: Arc<Mutex<Applied>>,
 }
 
 impl Apply {
-    pub(crate) fn new(driver: LogDriver, reign: Arc<Reign>, applied: Applied) -> Self {
-        Self { driver, reign, applied: Arc::new(Mutex::new(applied)) }
+    pub(crate) fn new(
+        driver: LogDriver,
+        reign: Arc<Reign>,
+        receiver: Receiver,
+        applied: Arc<Mutex<Applied>>,
+    ) -> Self {
+        Self { driver, reign, receiver, applied }
+    }
+
+    /// Returns the newest snapshot of the server; if there is none that can be found, one without files
+    /// that says where the log begins.
+    pub(crate) async fn find(&self) -> Referred {
+        let (applied, begins) = (self.applied(), self.driver.beginning());
+        let begins = begins.map_or(EntryEnd::default(), |beginning| beginning.end);
+        let last = from_log_id(applied.last);
+        let storage = Arc::clone(self.driver.storage());
+        let look = move |member: &LogMember| find_snapshot(member, &storage, begins.id.index, last.index);
+        let found = self.driver.inspect(look).await.flatten();
+        // An error of the library's storage would end the consensus.
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "no snapshot is found");
+            None
+        });
+        let (lsn, end) = found.map_or((None, begins), |(lsn, end)| (Some(lsn), end));
+        let meta =
+            SnapshotMeta { last_log_id: to_log_id(end.id), last_membership: applied.members_at(end.id) };
+        Snapshot { meta, snapshot: SnapshotHandle { lsn, last: end.last } }
     }
 
     /// Returns what is applied.
@@ -49,7 +93,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
         let applied = self.applied();
-        Ok((applied.last, applied.members))
+        Ok((applied.last, applied.members_at(from_log_id(applied.last))))
     }
 
     async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
@@ -64,7 +108,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
                 let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
                 applied.last = Some(entry.log_id);
                 if let EntryPayload::Membership(membership) = &entry.payload {
-                    applied.members = StoredMembership::new(Some(entry.log_id), membership.clone());
+                    applied.members.push(StoredMembership::new(Some(entry.log_id), membership.clone()));
                 }
             }
             self.driver.commit(lsn);
@@ -82,21 +126,78 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
         self.clone()
     }
 
-    async fn install_snapshot(&mut self, _: &SnapshotMeta, _: SnapshotHandle) -> Result<(), io::Error> {
-        Err(io::ErrorKind::Unsupported.into())
+    async fn install_snapshot(
+        &mut self,
+        meta: &SnapshotMeta,
+        handle: SnapshotHandle,
+    ) -> Result<(), io::Error> {
+        let id = from_log_id(meta.last_log_id);
+        let is_there = self.driver.last().id.index >= id.index;
+        if is_there {
+            // Entries that differed were cut before: only what is committed is new.
+            snapshots::forget(self.receiver.clone()).await?;
+            self.driver.commit(handle.last);
+        } else {
+            let reign = self.reign.clone();
+            let run = move |install: &mut dyn FnMut()| reign.install(install);
+            let (driver, receiver) = (self.driver.clone(), self.receiver.clone());
+            snapshots::install(driver, receiver, (meta, handle.last), run).await?;
+        }
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        applied.last = meta.last_log_id;
+        if !is_there {
+            applied.members.clear();
+        }
+        applied.members.push(meta.last_membership.clone());
+        Ok(())
     }
 
-    async fn get_current_snapshot(
-        &mut self,
-    ) -> Result<Option<Snapshot<TermId, u64, Place, SnapshotHandle>>, io::Error> {
-        Ok(None)
+    async fn get_current_snapshot(&mut self) -> Result<Option<Referred>, io::Error> {
+        let found = self.find().await;
+        Ok(found.meta.last_log_id.is_some().then_some(found))
     }
 }
 
 impl<C: Cfg> RaftSnapshotBuilder<C> for Apply {
     type SnapshotData = SnapshotHandle;
 
-    async fn build_snapshot(&mut self) -> Result<Snapshot<TermId, u64, Place, SnapshotHandle>, io::Error> {
-        Err(io::ErrorKind::Unsupported.into())
+    async fn build_snapshot(&mut self) -> Result<Referred, io::Error> {
+        Ok(self.find().await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raft::types::to_membership;
+    use crate::{Member, Members, NodeId};
+
+    fn id(index: u64) -> EntryId {
+        EntryId { index, term: 1 }
+    }
+
+    /// The members from an entry on, one for each index of it.
+    fn members(index: u64) -> StoredMembership {
+        let member = |id| Member {
+            id: NodeId(id),
+            peer_address: String::new(),
+            client_address: String::new(),
+            directory: None,
+            is_voter: true,
+        };
+        let members = Members::new((1..=index).map(member).collect()).expect("is valid");
+        StoredMembership::new(to_log_id(id(index)), to_membership(members).expect("is valid"))
+    }
+
+    #[test]
+    fn members_are_those_of_the_newest_entry_before() {
+        let mut applied = Applied { last: to_log_id(id(20)), members: [1, 5, 9].map(members).to_vec() };
+        let at = |applied: &Applied, index| from_log_id(*applied.members_at(id(index)).log_id()).index;
+        assert_eq!([0, 1, 4, 5, 8, 9, 20].map(|index| at(&applied, index)), [0, 1, 1, 5, 5, 9, 9]);
+        applied.forget_before(id(4));
+        assert_eq!(at(&applied, 4), 1);
+        applied.forget_before(id(6));
+        assert_eq!([5, 6, 9].map(|index| at(&applied, index)), [5, 5, 9]);
+        assert_eq!(applied.members.len(), 2);
     }
 }

@@ -3,8 +3,10 @@
 mod apply;
 mod change;
 mod config;
+mod keeping;
 mod network;
 mod node;
+mod snapshots;
 mod storage;
 mod types;
 

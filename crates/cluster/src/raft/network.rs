@@ -19,9 +19,11 @@ use openraft::type_config::alias::InstantOf;
 use openraft::{OptionalSend, Raft};
 use tokio::sync::mpsc;
 
-use super::apply::{Apply, SnapshotHandle};
+use super::apply::Apply;
+use super::snapshots::{self, SnapshotHandle, Transfers};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
 use crate::acks::Acks;
+use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::member::Place;
 use crate::net::{Lane, Transport};
@@ -32,12 +34,16 @@ const IN_FLIGHT_MAX: usize = 64;
 /// Pauses between attempts to reach a member. Those of the library would be 200 ms.
 const BACKOFF_MS: [u64; 4] = [5, 10, 20, 40];
 const BACKOFF_MAX: Duration = Duration::from_millis(50);
+/// Pause behind an attempt to send a snapshot that has failed.
+const SNAPSHOT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes clients. The library asks for a new one at each vote, so all share the connections of the
 /// transport.
 pub(crate) struct Clients<C: Cfg, T> {
     pub(crate) transport: T,
     pub(crate) clock: AckClock<C>,
+    pub(crate) driver: LogDriver,
+    pub(crate) transfers: Transfers,
 }
 
 /// Notes acknowledgements, by this member's clock.
@@ -62,13 +68,22 @@ impl<C: Cfg> AckClock<C> {
 pub(crate) struct Client<C: Cfg, T> {
     transport: T,
     clock: AckClock<C>,
+    driver: LogDriver,
+    transfers: Transfers,
     to: NodeId,
     lane: Lane,
 }
 
 impl<C: Cfg, T: Transport> Clients<C, T> {
     fn client(&self, to: u64, lane: Lane) -> Client<C, T> {
-        Client { transport: self.transport.clone(), clock: self.clock.clone(), to: NodeId(to), lane }
+        Client {
+            transport: self.transport.clone(),
+            clock: self.clock.clone(),
+            driver: self.driver.clone(),
+            transfers: self.transfers.clone(),
+            to: NodeId(to),
+            lane,
+        }
     }
 }
 
@@ -177,12 +192,30 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
 
     async fn full_snapshot(
         &mut self,
-        _: Vote,
-        _: Snapshot<TermId, u64, Place, SnapshotHandle>,
-        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        vote: Vote,
+        snapshot: Snapshot<TermId, u64, Place, SnapshotHandle>,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<C>, StreamingError<C>> {
-        Err(StreamingError::Unreachable(unreachable("snapshots are not sent yet")))
+        let to_member = (&self.transport, self.to);
+        let files = (snapshot.meta, snapshot.snapshot);
+        let sent = async {
+            let sent = snapshots::send((&self.driver, &self.transfers), to_member, from_vote(&vote), files);
+            let sent = sent.await;
+            if let Err(error) = &sent {
+                tracing::warn!(to = %self.to, %error, "a snapshot is not sent");
+                // The library tries again soon, and all files are read for that.
+                C::sleep(SNAPSHOT_PAUSE).await;
+            }
+            sent
+        };
+        tokio::select! {
+            closed = cancel => Err(StreamingError::Closed(closed)),
+            sent = sent => match sent {
+                Ok(newest) => Ok(SnapshotResponse::new(to_vote(newest))),
+                Err(error) => Err(StreamingError::Unreachable(unreachable(&error))),
+            },
+        }
     }
 
     fn backoff(&self) -> Option<Backoff> {
@@ -312,7 +345,7 @@ async fn control<C: Cfg>(raft: &Raft<C, Apply>, frame: &[u8]) -> Option<Vec<u8>>
             raft.handle_transfer_leader(request).await.ok()?.ok()?;
             Some(Vec::new())
         }
-        Some(Request::Append { .. }) | None => {
+        Some(Request::Append { .. } | Request::Install { .. }) | None => {
             tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request for a vote");
             None
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,12 +11,14 @@ use openraft::errors::{ClientWriteError, ForwardReason};
 use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::InstantOf;
 use openraft::{Raft, RaftMetrics, ServerState};
-use tidemark_log::{EntryId, EntryRecords};
+use tidemark_log::{EntryId, EntryRecords, Lsn};
 use tokio::sync::{mpsc, oneshot};
 
 use super::apply::{Applied, Apply};
 use super::config::config;
+use super::keeping::keep_house;
 use super::network::{AckClock, Clients, serve_appends, serve_control};
+use super::snapshots::{self, Receiver, Transfers};
 use super::storage::{Seen, Storage};
 use super::types::{
     Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
@@ -30,6 +32,7 @@ use crate::pump::{Proposal, Propose, pump};
 use crate::reign::Reign;
 use crate::role::{RoleCell, TermListener};
 use crate::settings::Settings;
+use crate::snapshot_files::{ReceiverLimits, SnapshotReceiver};
 use crate::start::find_committed;
 use crate::term::Term;
 
@@ -39,6 +42,9 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(2);
 const START_DIVISOR: u32 = 4;
 /// Time behind the end of a silent leader's lease, so that the other members see the end too.
 const HINT_MARGIN: Duration = Duration::from_millis(1);
+
+/// A snapshot of any size is received as long as this much of the disk stays free.
+const RECEIVER_LIMITS: ReceiverLimits = ReceiverLimits { bytes_max: u64::MAX, reserve_bytes: 128 << 20 };
 
 /// What a member is made of.
 pub(crate) struct NodeParts {
@@ -63,6 +69,8 @@ pub(crate) struct Node<C: Cfg> {
     round: Arc<tokio::sync::Mutex<()>>,
     /// The zero of this member's clock.
     began: InstantOf<C>,
+    receiver: Receiver,
+    transfers: Transfers,
 }
 
 /// What a group looks like from one member.
@@ -88,7 +96,12 @@ impl<C: Cfg> Node<C> {
     pub(crate) async fn start<T: Transport>(parts: NodeParts, transport: T) -> io::Result<Self> {
         let NodeParts { me, settings, driver, listener, .. } = parts;
         settings.check().map_err(io::Error::other)?;
-        let found = find_committed(driver.member(), driver.committed())?;
+        let beginning = driver.beginning();
+        let begins = beginning.as_ref().map_or(Lsn::ZERO, |beginning| beginning.end.last);
+        driver.commit(begins);
+        let found = find_committed(driver.member(), beginning, driver.committed().max(begins))?;
+        let receiver = SnapshotReceiver::open(driver.storage().clone(), RECEIVER_LIMITS)?;
+        let receiver = Arc::new(Mutex::new(receiver));
         let ballot = driver.ballot();
         let role = RoleCell::new(me, ballot);
         let reign = Reign::new(
@@ -104,28 +117,51 @@ impl<C: Cfg> Node<C> {
         }
         let began = C::now();
         let seen = Arc::new(Seen::default());
-        let storage = Storage::new(driver.clone(), reign.clone(), seen.clone(), settings.request_bytes);
-        let applied = applied(found.last.id, found.members)?;
-        let apply = Apply::new(driver.clone(), reign.clone(), applied);
+        let applied = Arc::new(Mutex::new(applied(found.last.id, found.members)?));
+        let storage = Storage::new(
+            driver.clone(),
+            reign.clone(),
+            seen.clone(),
+            applied.clone(),
+            settings.request_bytes,
+        );
+        let apply = Apply::new(driver.clone(), reign.clone(), receiver.clone(), applied);
         #[cfg(test)]
         let restore_leader = parts.faults.restore_leader;
         #[cfg(not(test))]
         let restore_leader = false;
         let acks = Arc::new(Acks::default());
-        let clients = Clients { transport, clock: AckClock { began, acks: acks.clone() } };
+        let (transfers, clock) = (Transfers::default(), AckClock { began, acks: acks.clone() });
+        let clients = Clients { transport, clock, driver: driver.clone(), transfers: transfers.clone() };
         let config = config(&settings, restore_leader).map_err(io::Error::other)?;
         let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let node = Self { raft, apply, driver, reign, settings, acks, round: Arc::default(), began };
+        let round = Arc::default();
+        let node = Self { raft, apply, driver, reign, settings, acks, round, began, receiver, transfers };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone(), node.settings.backlog_bytes)));
         drop(C::spawn(follow_metrics(node.clone())));
+        drop(C::spawn(keep_house(node.clone())));
         Ok(node)
     }
 
     pub(super) fn raft(&self) -> &Raft<C, Apply> {
         &self.raft
+    }
+
+    pub(super) fn apply(&self) -> &Apply {
+        &self.apply
+    }
+
+    /// The snapshots that this member sends.
+    pub(super) fn transfers(&self) -> &Transfers {
+        &self.transfers
+    }
+
+    /// Returns whether member `id` has acknowledged the leader of `term` since then.
+    pub(super) fn is_heard(&self, id: u64, term: Term, since: Duration) -> bool {
+        self.acks.is_since(id, term.0, since)
     }
 
     /// The name of this member.
@@ -192,9 +228,12 @@ impl<C: Cfg> Node<C> {
                 }
             }
             Lane::Control => serve_control(self.raft.clone(), requests, answers).await,
-            // Snapshots are not received yet, and a server takes its messages before they come here; the
-            // connection closes.
-            Lane::Snapshot | Lane::Message => {}
+            Lane::Snapshot => {
+                let (driver, receiver) = (self.driver.clone(), self.receiver.clone());
+                snapshots::serve(self.raft.clone(), driver, receiver, requests, answers).await;
+            }
+            // A server takes its messages before they come here; the connection closes.
+            Lane::Message => {}
         }
     }
 
@@ -265,15 +304,12 @@ impl<C: Cfg> Node<C> {
     }
 }
 
-fn applied(last: EntryId, members: Option<(EntryId, Members)>) -> io::Result<Applied> {
-    let members = match members {
-        None => StoredMembership::default(),
-        Some((id, members)) => {
-            let invalid = || io::Error::other(format!("entry {id} has invalid members"));
-            StoredMembership::new(to_log_id(id), to_membership(members).ok_or_else(invalid)?)
-        }
-    };
-    Ok(Applied { last: to_log_id(last), members })
+fn applied(last: EntryId, members: Vec<(EntryId, Members)>) -> io::Result<Applied> {
+    let stored = members.into_iter().map(|(id, members)| {
+        let invalid = || io::Error::other(format!("entry {id} has invalid members"));
+        Ok(StoredMembership::new(to_log_id(id), to_membership(members).ok_or_else(invalid)?))
+    });
+    Ok(Applied { last: to_log_id(last), members: stored.collect::<io::Result<_>>()? })
 }
 
 /// Follows the library's metrics until the consensus ends: mirrors the lease, and notifies the

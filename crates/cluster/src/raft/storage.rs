@@ -3,17 +3,20 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{Stream, stream};
 use openraft::base::BoxStream;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
+use openraft::type_config::TypeConfigExt;
 use openraft::{EntryPayload, OptionalSend, RaftLogReader};
-use tidemark_log::{EntryRecords, Lsn};
+use tidemark_log::{EntryId, EntryRecords, Lsn};
 use tokio::sync::Notify;
 
+use super::apply::Applied;
 use super::types::{Cfg, LogEntry, LogId, Vote, from_log_id, from_membership, from_vote, to_log_id, to_vote};
+use crate::beginning::Beginning;
 use crate::driver::{LogDriver, NewEntry};
 use crate::entry::Entry;
 use crate::reign::Reign;
@@ -51,12 +54,39 @@ pub(crate) struct Storage {
     driver: LogDriver,
     reign: Arc<Reign>,
     seen: Arc<Seen>,
+    applied: Arc<Mutex<Applied>>,
     request_bytes: usize,
 }
 
 impl Storage {
-    pub(crate) fn new(driver: LogDriver, reign: Arc<Reign>, seen: Arc<Seen>, request_bytes: usize) -> Self {
-        Self { driver, reign, seen, request_bytes }
+    pub(crate) fn new(
+        driver: LogDriver,
+        reign: Arc<Reign>,
+        seen: Arc<Seen>,
+        applied: Arc<Mutex<Applied>>,
+        request_bytes: usize,
+    ) -> Self {
+        Self { driver, reign, seen, applied, request_bytes }
+    }
+
+    /// Lets the log begin behind the entry `last`, which this member does not need.
+    async fn release(&self, last: EntryId) -> io::Result<()> {
+        let end = self.driver.inspect(move |member| member.entry(last.index)).await?;
+        let end = end.map_err(io::Error::other)?.filter(|end| end.id == last);
+        let members = {
+            let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+            applied.forget_before(last);
+            applied.members_at(last)
+        };
+        let named = from_log_id(*members.log_id());
+        match end {
+            Some(end) if named.index > 0 => {
+                let members = (named, from_membership(members.membership()));
+                self.driver.release(Beginning { end, members }).await
+            }
+            // A snapshot has taken the place of the log meanwhile.
+            _ => Ok(()),
+        }
     }
 
     /// Reads entries of the library's indices `start..end`, at least one if there is one.
@@ -140,7 +170,8 @@ impl<C: Cfg> RaftLogStorage<C> for Storage {
     type LogReader = Self;
 
     async fn get_log_state(&mut self) -> Result<LogState<C>, io::Error> {
-        let last_purged_log_id = to_log_id(self.driver.purged()?);
+        let begins = self.driver.beginning().map(|beginning| beginning.end.id);
+        let last_purged_log_id = begins.and_then(to_log_id);
         Ok(LogState { last_purged_log_id, last_log_id: to_log_id(self.driver.last().id) })
     }
 
@@ -198,8 +229,19 @@ impl<C: Cfg> RaftLogStorage<C> for Storage {
         Ok(())
     }
 
-    async fn purge(&mut self, _last: LogId) -> Result<(), io::Error> {
-        // The log removes its segments itself, behind snapshots.
+    async fn purge(&mut self, last: LogId) -> Result<(), io::Error> {
+        let last = from_log_id(Some(last));
+        let begins = self.driver.beginning().map_or(0, |beginning| beginning.end.id.index);
+        // Behind an installed snapshot, the log begins there already.
+        if last.index > begins {
+            let storage = self.clone();
+            // The consensus does not wait for the disk, and reads nothing before it.
+            drop(C::spawn(async move {
+                if let Err(error) = storage.release(last).await {
+                    tracing::warn!(%error, "entries that snapshots cover are not released");
+                }
+            }));
+        }
         Ok(())
     }
 }

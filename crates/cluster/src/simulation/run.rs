@@ -425,6 +425,7 @@ fn settings(rng: &mut Rng) -> Settings {
         durability: Durability::Always,
         request_bytes: if rng.bool() { 1 << 20 } else { 2_000 },
         backlog_bytes: if rng.bool() { 1 << 20 } else { 500 },
+        ..Settings::LAN
     }
 }
 

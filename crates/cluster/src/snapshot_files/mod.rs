@@ -9,10 +9,11 @@
 //! without tasks and threads.
 //!
 //! Each module uses only modules before it: fields ─► `file_list` ─► message, `list_file` ─► receiver,
-//! outgoing ─► sender, lane.
+//! outgoing ─► interrupted, sender, lane.
 
 mod fields;
 mod file_list;
+mod interrupted;
 mod lane;
 mod list_file;
 mod message;
@@ -21,6 +22,8 @@ mod receiver;
 mod sender;
 
 pub use file_list::{FILES_MAX, FileName, InvalidName, META_BYTES_MAX};
+pub use interrupted::InterruptedInstallation;
+pub(crate) use lane::answer;
 pub use lane::serve_snapshot_lane;
 pub use outgoing::{Outgoing, OutgoingFiles, SendError};
 pub use receiver::{Installed, ReceiverLimits, SnapshotReceiver};

@@ -137,6 +137,18 @@ impl SnapshotReceiver {
     /// If no snapshot is received, and if a file that was there is gone: then nothing has changed, and
     /// the transfer is offered again. After another error a start completes the installation.
     pub fn install(&mut self) -> io::Result<Installed> {
+        let installed = self.give_names()?;
+        self.end_installation()?;
+        Ok(installed)
+    }
+
+    /// Does the first part of [`install`](Self::install): the files have their names, durably, and until
+    /// [`end_installation`](Self::end_installation) every start finds an
+    /// [`InterruptedInstallation`](super::InterruptedInstallation).
+    ///
+    /// # Errors
+    /// As those of `install`.
+    pub fn give_names(&mut self) -> io::Result<Installed> {
         let Some((stage @ (Stage::Received | Stage::Installing), list)) = self.stored.clone() else {
             return Err(io::Error::other("no snapshot is received"));
         };
@@ -152,16 +164,21 @@ impl SnapshotReceiver {
         }
         let mut files: Vec<FileName> = list.files.iter().map(|file| file.name.clone()).collect();
         files.sort_by_key(|name| (name.rank(), name.clone()));
-        for name in &files {
-            let part = part_name(name);
-            if has(&part) {
-                self.storage.rename(&part, name.as_str())?;
-            }
-        }
-        self.storage.sync_dir()?;
+        rename_parts(&*self.storage, &files, &names)?;
+        Ok(Installed { meta: list.meta, files })
+    }
+
+    /// Ends an installation whose files have their names.
+    pub fn end_installation(&mut self) -> io::Result<()> {
         list_file::remove(&*self.storage)?;
         (self.stored, self.incoming) = (None, None);
-        Ok(Installed { meta: list.meta, files })
+        Ok(())
+    }
+
+    /// Returns the names of the files of the transfer that is there.
+    pub fn names(&self) -> Vec<FileName> {
+        let files = self.stored.iter().flat_map(|(_, list)| &list.files);
+        files.map(|file| file.name.clone()).collect()
     }
 
     /// Removes a transfer with all that has arrived of it, if one is there.
@@ -399,6 +416,17 @@ impl IncomingFile {
             FileState::Present | FileState::Whole => entry.bytes,
         }
     }
+}
+
+/// Gives parts that are there their names, in this order, and makes that durable.
+pub(super) fn rename_parts(storage: &dyn Storage, files: &[FileName], there: &[String]) -> io::Result<()> {
+    for name in files {
+        let part = part_name(name);
+        if there.contains(&part) {
+            storage.rename(&part, name.as_str())?;
+        }
+    }
+    storage.sync_dir()
 }
 
 fn part_name(name: &FileName) -> String {

@@ -7,6 +7,7 @@
 //! vote      2 │ ballot │ last place │ forced u8
 //! pre-vote  3 │ as vote
 //! transfer  4 │ ballot │ to u64 │ last place
+//! install   5 │ ballot │ last place                                on the lane of snapshots
 //! ```
 //!
 //! Answers have no kind of their own: they come in the order of the requests of a connection.
@@ -24,6 +25,7 @@ const APPEND: u8 = 1;
 const VOTE: u8 = 2;
 const PRE_VOTE: u8 = 3;
 const TRANSFER: u8 = 4;
+pub(crate) const INSTALL: u8 = 5;
 
 /// Bytes of an append request beyond its entries, and of an entry beyond its records.
 const HEAD_BYTES: usize = 64;
@@ -65,6 +67,13 @@ pub enum Request {
         /// The member that is to lead.
         to: u64,
         /// The leader's last entry.
+        last: EntryId,
+    },
+    /// A snapshot of which all files were sent takes the place of the log.
+    Install {
+        /// The leader.
+        ballot: Ballot,
+        /// The last entry that the snapshot has.
         last: EntryId,
     },
 }
@@ -124,6 +133,12 @@ impl Request {
                 into.u64(*to);
                 put_place(&mut into, *last);
             }
+            Self::Install { ballot, last } => {
+                into = Writer::default();
+                into.u8(INSTALL);
+                put_ballot(&mut into, *ballot);
+                put_place(&mut into, *last);
+            }
         }
         into.0
     }
@@ -153,6 +168,7 @@ impl Request {
                 if kind == VOTE { Self::Vote(question) } else { Self::PreVote(question) }
             }
             TRANSFER => Self::Transfer { from: ballot(&mut from)?, to: from.u64()?, last: place(&mut from)? },
+            INSTALL => Self::Install { ballot: ballot(&mut from)?, last: place(&mut from)? },
             _ => return None,
         };
         from.end(request)

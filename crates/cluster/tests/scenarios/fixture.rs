@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tidemark_cluster::net::{Lane, Service, Transport};
 use tidemark_cluster::{
-    Consensus, Group, GroupParts, GroupService, Member, Members, NodeId, Role, Settings, Term, TermListener,
-    VoteStore,
+    Consensus, Group, GroupParts, GroupService, Installation, Member, Members, NodeId, Role, Settings, Term,
+    TermListener, VoteStore,
 };
-use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options, Storage};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long a test waits for what must happen.
@@ -229,7 +229,12 @@ impl Fleet {
             .killed
             .remove(&node)
             .unwrap_or_else(|| Remains { storage: MemoryStorage::with_crashes(), ballot: Ballot::default() });
-        let (log, member, _) = Log::open_member(Arc::new(remains.storage.clone()), options()).expect("opens");
+        let storage: Arc<dyn Storage> = Arc::new(remains.storage.clone());
+        let installation = Installation::take_up(&storage).expect("reads");
+        let (log, member, _) = Log::open_member(storage, options()).expect("opens");
+        if let Some(installation) = installation {
+            installation.complete(&member).expect("begins behind the snapshot");
+        }
         let (log, events) = (Arc::new(log), Arc::new(Events::default()));
         let parts = GroupParts {
             node: NodeId(node),
@@ -297,7 +302,7 @@ impl Fleet {
         });
     }
 
-    /// Waits until all members that run have committed the same log; returns its records.
+    /// Waits until all members that run have committed the same log; returns its records that all keep.
     pub(crate) fn equal_records(&self) -> Vec<(Lsn, u8, Vec<u8>)> {
         eventually("the logs are equal", || {
             let end = |running: &Running| {
@@ -311,7 +316,8 @@ impl Fleet {
                 && self.running.values().all(is_written);
             is_equal.then_some(())
         });
-        let logs: Vec<_> = self.running.values().map(|running| records(&running.log)).collect();
+        let floor = self.running.values().map(|running| running.log.floor()).max().expect("members run");
+        let logs: Vec<_> = self.running.values().map(|running| records(&running.log, floor)).collect();
         for log in &logs {
             assert_eq!(*log, logs[0]);
         }
@@ -319,9 +325,9 @@ impl Fleet {
     }
 }
 
-/// Reads all committed records.
-fn records(log: &Log) -> Vec<(Lsn, u8, Vec<u8>)> {
-    let mut tail = log.tail(log.floor()).expect("begins");
+/// Reads the committed records from `from` on.
+fn records(log: &Log, from: Lsn) -> Vec<(Lsn, u8, Vec<u8>)> {
+    let mut tail = log.tail(from).expect("begins");
     let mut read = Vec::new();
     while let Some(batch) = tail.next_committed_batch().expect("reads") {
         read.extend(batch.iter().map(|record| (record.lsn, record.kind, record.payload.to_vec())));

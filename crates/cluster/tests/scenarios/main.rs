@@ -7,6 +7,7 @@ mod groups;
 mod handshakes;
 mod links;
 mod snapshot_files;
+mod snapshots;
 mod streams;
 mod support;
 mod tls;

@@ -5,10 +5,11 @@ use crate::config::{Config, LogStorage};
 use crate::data_directory::make_private;
 use crate::durability::loading::{Loading, Source};
 use crate::durability::recover_error::RecoverError;
-use crate::group::Membership;
+use crate::group::{Membership, NodeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tidemark_cluster::Installation;
 use tidemark_engine::keyspace::SHARDS;
 use tidemark_engine::section::{KEYSPACE, NAMED, WATCHED};
 use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
@@ -61,7 +62,12 @@ pub(crate) fn open(config: &Config, clock: Clock) -> Result<OpenLog, RecoverErro
         let (log, recovery) = Log::open(storage, options)?;
         return Ok(OpenLog { log: Arc::new(log), membership: None, recovery });
     };
+    let installation = Installation::take_up(&storage).map_err(NodeError::Start)?;
     let (log, member, recovery) = Log::open_member(storage, options)?;
+    if let Some(installation) = installation {
+        installation.complete(&member).map_err(NodeError::Start)?;
+    }
+    log.block_files().set_part(membership.part_of_numbers());
     membership.end_recovery(config)?;
     Ok(OpenLog { log: Arc::new(log), membership: Some((membership, member)), recovery })
 }

@@ -46,6 +46,8 @@ pub(super) struct Order {
 pub(crate) struct Leadership {
     decisions: Mutex<Decisions>,
     changed: Condvar,
+    /// Held while memory is loaded, and while the log is replaced.
+    loading: Mutex<()>,
     /// The term in which commands run here; 0 if they do not.
     serving: AtomicU64,
     /// The server over the memory of now.
@@ -67,6 +69,7 @@ impl Leadership {
             caught_up_ms: AtomicU64::new(0),
             decisions: Mutex::default(),
             changed: Condvar::new(),
+            loading: Mutex::default(),
             serving: AtomicU64::new(0),
             server: RwLock::default(),
         }
@@ -89,6 +92,12 @@ impl Leadership {
 
     fn age_ms(&self) -> u64 {
         self.clock.elapsed(self.began).as_millis() as u64
+    }
+
+    /// Keeps the log from being replaced while memory is loaded from it, until
+    /// [`begin_with`](Self::begin_with) has been called.
+    pub(crate) fn load(&self) -> MutexGuard<'_, ()> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins with memory that has none of what was cut before.
@@ -204,6 +213,19 @@ impl Leadership {
     }
 }
 
+impl Leadership {
+    /// See [`TermListener::install`](tidemark_cluster::TermListener::install). Waits until memory that is
+    /// loaded at the moment has its data.
+    pub(super) fn replace_log(&self, replace: &mut dyn FnMut()) {
+        // Before: what memory finds in the log from now on says nothing.
+        self.cut(Lsn::ZERO);
+        let _loading = self.load();
+        replace();
+        // Memory that was loaded between the two is of the log of before.
+        self.cut(Lsn::ZERO);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +289,26 @@ mod tests {
         assert_eq!(leadership.order().cut, Some(Lsn(7)));
         leadership.begin_with(Weak::new());
         assert_eq!(leadership.order(), IDLE);
+    }
+
+    #[test]
+    fn a_log_is_replaced_when_no_memory_is_loaded_from_it_and_memory_of_before_is_dropped() {
+        let leadership = Leadership::new(&Clock::System);
+        let is_replaced = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let loading = leadership.load();
+            let replacing =
+                scope.spawn(|| leadership.replace_log(&mut || is_replaced.store(true, Ordering::SeqCst)));
+            while leadership.order().cut.is_none() {
+                std::thread::yield_now();
+            }
+            assert!(!is_replaced.load(Ordering::SeqCst), "memory is being loaded");
+            leadership.begin_with(Weak::new());
+            drop(loading);
+            replacing.join().expect("ends");
+        });
+        assert!(is_replaced.load(Ordering::SeqCst));
+        assert_eq!(leadership.order().cut, Some(Lsn::ZERO), "that memory is of the log of before");
     }
 
     #[test]

@@ -16,7 +16,7 @@ const PULSE: Duration = Duration::from_millis(100);
 pub(crate) enum Ended {
     /// The server stops.
     Stopped,
-    /// Memory has changes that the group has taken back, or the log no longer has what comes next.
+    /// Memory has changes that the group has taken back, or the log was replaced by a snapshot.
     Outdated,
     /// The consensus has ended: this member takes no part any more.
     Failed(String),
@@ -89,8 +89,23 @@ impl Memory<'_> {
 
     /// Applies all that is committed.
     fn catch_up(&mut self) -> Result<Option<Ended>, FollowError> {
+        match self.apply_committed() {
+            // A log that is being replaced may be read in any state.
+            Err(_) if is_cut(self.shared.engine.applied(), self.leadership.order().cut) => {
+                Ok(Some(Ended::Outdated))
+            }
+            applied => applied,
+        }
+    }
+
+    fn apply_committed(&mut self) -> Result<Option<Ended>, FollowError> {
         let engine = &self.shared.engine;
         loop {
+            if self.follower.is_none() && engine.applied() > engine.log().appended() {
+                // The snapshot of another member has a part of the entry that comes next.
+                self.leadership.note_caught_up();
+                return Ok(None);
+            }
             let follower = match &mut self.follower {
                 Some(follower) => follower,
                 empty => match Follower::of(engine) {
@@ -117,6 +132,7 @@ impl Memory<'_> {
     }
 }
 
+/// Whether memory has what was taken back. Of a log that was replaced, nothing is left.
 fn is_cut(applied: Lsn, cut: Option<Lsn>) -> bool {
-    cut.is_some_and(|cut| applied > cut)
+    cut.is_some_and(|cut| applied > cut || cut == Lsn::ZERO)
 }

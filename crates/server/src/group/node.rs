@@ -161,6 +161,13 @@ impl Membership {
         Ok(Some(Membership { seat, suspicion: SuspicionFile::begin(&config.dir, start)? }))
     }
 
+    /// Returns what the numbers of this directory's block files begin with: snapshots bring those of other
+    /// directories.
+    pub(crate) fn part_of_numbers(&self) -> u64 {
+        let (part, _) = self.seat.directory.0.split_first_chunk().expect("an id has 16 bytes");
+        u64::from_le_bytes(*part)
+    }
+
     /// Notes that the log is open. What could be damage is refused there, not cut.
     ///
     /// # Errors
@@ -537,6 +544,11 @@ impl TermListener for Listener {
 
     fn cut(&self, lsn: Lsn) {
         self.leadership.cut(lsn);
+    }
+
+    fn install(&self, install: &mut dyn FnMut()) {
+        say("this member lacks what the others keep of the log: it installs a snapshot of the leader");
+        self.leadership.replace_log(install);
     }
 
     fn members(&self, members: &[Member]) {

@@ -15,6 +15,7 @@ mod cli;
 mod cli_server;
 mod cluster;
 mod cluster_clients;
+mod cluster_snapshots;
 mod cluster_tls;
 mod command_table;
 #[path = "../../../engine/tests/support/commands.rs"]

@@ -68,6 +68,8 @@ struct OpenFiles {
     last: u64,
     /// What the numbers of new files begin with.
     part: u64,
+    /// Numbers of files that a snapshot lists which is still to come.
+    kept: BTreeSet<u64>,
 }
 
 /// Bits of a number that count the files of one directory.
@@ -117,6 +119,13 @@ impl BlockFiles {
         Ok(open.last)
     }
 
+    /// Keeps the files of these names until the next call, although no snapshot lists them yet. Other
+    /// names are ignored.
+    pub fn keep<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let kept = names.filter_map(parse_name).collect();
+        self.lock().kept = kept;
+    }
+
     /// Runs `install`, which adds block files and then a snapshot that lists them: none is removed
     /// meanwhile.
     pub fn while_kept<T>(&self, install: impl FnOnce() -> T) -> T {
@@ -135,7 +144,10 @@ impl BlockFiles {
         }
         let used = self.listed()?;
         open.files.retain(|_, file| file.strong_count() > 0);
-        let is_unused = |number: &u64| !used.contains(number) && !open.files.contains_key(number);
+        let is_used = |number: &u64| {
+            used.contains(number) || open.files.contains_key(number) || open.kept.contains(number)
+        };
+        let is_unused = |number: &u64| !is_used(number);
         let unused: Vec<u64> = numbers.into_iter().filter(is_unused).collect();
         for number in &unused {
             let name = name_of(*number);

@@ -1,0 +1,94 @@
+//! What the log keeps: entries that no snapshot of this member covers, and for a while those that slow
+//! members lack.
+
+use std::io;
+use std::time::Duration;
+
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::type_config::TypeConfigExt;
+use tidemark_log::EntryEnd;
+
+use super::node::Node;
+use super::types::{Cfg, LogId, from_log_id};
+
+/// Pause between two looks at what snapshots cover.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Leases without an acknowledgement after which a member is not waited for.
+const SILENT_LEASES: u32 = 8;
+
+/// Tells the library of new snapshots, and lets the log drop entries that they cover, until the consensus
+/// ends.
+pub(super) async fn keep_house<C: Cfg>(node: Node<C>) {
+    let (mut known, mut last_covered) = (None, EntryEnd::default());
+    loop {
+        C::sleep(PAUSE).await;
+        if node.raft().metrics().borrow_watched().running_state.is_err() {
+            return;
+        }
+        let kept = async {
+            note_snapshots(&node, &mut known).await?;
+            release(&node, &mut last_covered).await
+        };
+        if let Err(error) = kept.await {
+            // It is tried again: nothing but space depends on it.
+            tracing::warn!(%error, "entries that snapshots cover are not released");
+        }
+    }
+}
+
+fn known_snapshot<C: Cfg>(node: &Node<C>) -> Option<LogId> {
+    node.raft().metrics().borrow_watched().snapshot
+}
+
+/// Tells the library of the newest snapshot, if one was completed since the last call.
+async fn note_snapshots<C: Cfg>(node: &Node<C>, known: &mut Option<u64>) -> io::Result<()> {
+    let taken = node.driver.member().snapshots_taken();
+    if *known == Some(taken) {
+        return Ok(());
+    }
+    if node.apply().find().await.meta.last_log_id > known_snapshot(node) {
+        return node.raft().trigger().snapshot().await.map_err(io::Error::other);
+    }
+    *known = Some(taken);
+    Ok(())
+}
+
+/// Has the library purge entries that this member does not need, and no other for now.
+async fn release<C: Cfg>(node: &Node<C>, last_covered: &mut EntryEnd) -> io::Result<()> {
+    let (covered, begins) = (node.driver.member().covered(), node.driver.beginning());
+    let begins = begins.map_or(EntryEnd::default(), |beginning| beginning.end);
+    if covered <= begins.last {
+        return Ok(());
+    }
+    let (known, limit) = (*last_covered, node.settings.kept_bytes);
+    let found = node.driver.inspect(move |member| {
+        let end = if known.last > begins.last && known.last == covered {
+            Some(known)
+        } else {
+            member.entry_before(covered).map_err(io::Error::other)?
+        };
+        Ok::<_, io::Error>((end, member.bytes_behind(begins.last)? > limit))
+    });
+    let (Some(end), is_too_much) = found.await?? else { return Ok(()) };
+    *last_covered = end;
+    let mut index = end.id.index.min(from_log_id(known_snapshot(node)).index);
+    if !is_too_much {
+        index = index.min(node.transfers().unneeded()).min(needed_by_others(node));
+    }
+    if index > begins.id.index {
+        // By the library's count, which begins at 0.
+        node.raft().trigger().purge_log(index - 1).await.map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// Returns the last entry that all members have which this leader hears of; at a follower all have all.
+fn needed_by_others<C: Cfg>(node: &Node<C>) -> u64 {
+    let Some(term) = node.reign.role.leading() else { return u64::MAX };
+    let since = node.now().saturating_sub(node.settings.lease() * SILENT_LEASES);
+    let metrics = node.raft().metrics();
+    let metrics = metrics.borrow_watched();
+    let others = metrics.replication.iter().flatten();
+    let heard = others.filter(|(id, _)| **id != node.me().0 && node.is_heard(**id, term, since));
+    heard.map(|(_, matching)| from_log_id(*matching).index).min().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,241 @@
+//! Snapshots of the server, by reference: which one there is, how it gets to another member, and how one
+//! that has arrived takes the place of the log.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use openraft::Raft;
+use openraft::storage::Snapshot;
+use tidemark_log::{EntryEnd, EntryId, Lsn, Member as LogMember, Snapshots, Storage};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use super::apply::Apply;
+use super::types::{
+    Cfg, SnapshotMeta, StoredMembership, from_log_id, from_membership, from_vote, to_log_id, to_membership,
+    to_vote,
+};
+use crate::beginning::Beginning;
+use crate::driver::LogDriver;
+use crate::ids::NodeId;
+use crate::net::{Lane, Transport};
+use crate::snapshot_files::{
+    FileName, OutgoingFiles, SenderSettings, SnapshotReceiver, SnapshotSender, answer,
+};
+use crate::term::Ballot;
+use crate::wire::message::{self, INSTALL, Request};
+
+/// Members that receive files wait for no more than this one at a time.
+pub(crate) type Receiver = Arc<Mutex<SnapshotReceiver>>;
+
+/// A snapshot of the server, by reference.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotHandle {
+    /// The last record that it has; `None` if the directory has no snapshot that can be sent, or for one that
+    /// has arrived.
+    pub(crate) lsn: Option<Lsn>,
+    /// The last record of the last entry that it has whole.
+    pub(crate) last: Lsn,
+}
+
+/// Finds the newest snapshot that has no entry behind `applied`, and none but whole ones from `first` on:
+/// its last record, and its last whole entry.
+pub(super) fn find_snapshot(
+    member: &LogMember,
+    storage: &Arc<dyn Storage>,
+    first: u64,
+    applied: u64,
+) -> io::Result<Option<(Lsn, EntryEnd)>> {
+    let lsns = Snapshots::new(Arc::clone(storage)).list().map_err(io::Error::other)?;
+    for lsn in lsns.into_iter().rev() {
+        match member.entry_before(lsn).map_err(io::Error::other)? {
+            Some(end) if end.id.index < first.max(1) => return Ok(None),
+            Some(end) if end.id.index <= applied => return Ok(Some((lsn, end))),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns what a snapshot's receiver must know of it; `None` if it names no members.
+fn to_beginning(meta: &SnapshotMeta, last: Lsn) -> Option<Beginning> {
+    let members = &meta.last_membership;
+    let named = from_log_id(Some((*members.log_id())?));
+    let end = EntryEnd { id: from_log_id(meta.last_log_id), last };
+    Some(Beginning { end, members: (named, from_membership(members.membership())) })
+}
+
+/// Returns the library's description of a snapshot that has arrived.
+fn to_snapshot<C: Cfg>(
+    beginning: &Beginning,
+) -> Option<Snapshot<super::types::TermId, u64, crate::member::Place, SnapshotHandle>> {
+    let (named, members) = beginning.members.clone();
+    let last_membership = StoredMembership::new(to_log_id(named), to_membership(members)?);
+    let meta = SnapshotMeta { last_log_id: to_log_id(beginning.end.id), last_membership };
+    Some(Snapshot { meta, snapshot: SnapshotHandle { lsn: None, last: beginning.end.last } })
+}
+
+fn lock(receiver: &Receiver) -> MutexGuard<'_, SnapshotReceiver> {
+    receiver.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets the log begin behind a snapshot that has arrived. `install` runs it, when the server is ready.
+pub(super) async fn install(
+    driver: LogDriver,
+    receiver: Receiver,
+    (meta, last): (&SnapshotMeta, Lsn),
+    run: impl FnOnce(&mut dyn FnMut()) + Send + 'static,
+) -> io::Result<()> {
+    let beginning =
+        to_beginning(meta, last).ok_or_else(|| io::Error::other("a snapshot names no members"))?;
+    // The server may wait for threads, and the files for the disk.
+    let installed = spawn_blocking(move || {
+        let mut installed = None;
+        run(&mut || {
+            let (named, ended) = (receiver.clone(), receiver.clone());
+            let give_names = move || lock(&named).give_names().map(drop);
+            let end = move || lock(&ended).end_installation();
+            installed = Some(driver.install(beginning.clone(), give_names, end));
+        });
+        installed.unwrap_or_else(|| Err(io::Error::other("the server has not installed the snapshot")))
+    });
+    installed.await.map_err(io::Error::other)?
+}
+
+/// Removes the files of a snapshot that is not needed.
+pub(super) async fn forget(receiver: Receiver) -> io::Result<()> {
+    let forgotten = spawn_blocking(move || lock(&receiver).abandon());
+    forgotten.await.map_err(io::Error::other)?
+}
+
+/// The entries that receivers of snapshots need next, by member: the log keeps them meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transfers(Arc<Mutex<BTreeMap<u64, u64>>>);
+
+/// A snapshot on its way.
+struct Transfer<'a> {
+    transfers: &'a Transfers,
+    to: u64,
+}
+
+impl Transfers {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, to: u64, last: EntryId) -> Transfer<'_> {
+        self.entries().insert(to, last.index);
+        Transfer { transfers: self, to }
+    }
+
+    /// Returns the last entry that none of the receivers needs.
+    pub(crate) fn unneeded(&self) -> u64 {
+        self.entries().values().min().copied().unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.transfers.entries().remove(&self.to);
+    }
+}
+
+/// Sends a snapshot to member `to`, which installs it. Returns the newest ballot that the member knows.
+pub(super) async fn send<T: Transport>(
+    (driver, transfers): (&LogDriver, &Transfers),
+    (transport, to): (&T, NodeId),
+    ballot: Ballot,
+    (meta, handle): (SnapshotMeta, SnapshotHandle),
+) -> Result<Ballot, String> {
+    let lsn = handle.lsn.ok_or("there is no snapshot to send")?;
+    let beginning = to_beginning(&meta, handle.last).ok_or("the snapshot names no members")?;
+    let last = beginning.end.id;
+    let _transfer = transfers.begin(to.0, last);
+    let storage = Arc::clone(driver.storage());
+    let opened = spawn_blocking(move || {
+        let names = Snapshots::new(Arc::clone(&storage)).files(lsn).map_err(|error| error.to_string())?;
+        let names = names.iter().map(|name| FileName::new(name)).collect::<Result<Vec<_>, _>>();
+        let names = names.map_err(|error| error.to_string())?;
+        OutgoingFiles::open(&storage, &names, beginning.encode()).map_err(|error| error.to_string())
+    });
+    let files = opened.await.map_err(|error| error.to_string())??;
+    tracing::info!(%to, %lsn, bytes = files.total_bytes(), "sends a snapshot");
+    let sender = SnapshotSender::new(SenderSettings::default());
+    sender.send(files, transport, to).await.map_err(|error| error.to_string())?;
+    let answer = transport.send(to, Lane::Snapshot, Request::Install { ballot, last }.encode()).await;
+    let answer = answer.map_err(|_| "the connection was lost")?;
+    message::decode_ballot(&answer).ok_or_else(|| "the member has not received the snapshot".to_owned())
+}
+
+/// Serves a connection with files of snapshots, and requests to install them.
+pub(super) async fn serve<C: Cfg>(
+    raft: Raft<C, Apply>,
+    driver: LogDriver,
+    receiver: Receiver,
+    mut requests: mpsc::Receiver<Bytes>,
+    answers: mpsc::Sender<Vec<u8>>,
+) {
+    while let Some(frame) = requests.recv().await {
+        let answer = if frame.first() == Some(&INSTALL) {
+            install_received(&raft, &receiver, &frame).await
+        } else {
+            let answered = answer(&receiver, frame).await;
+            // What the directory has already of the snapshot must stay until it is installed.
+            let names = lock(&receiver).names();
+            driver.keep_block_files(names.iter().map(FileName::as_str));
+            answered
+        };
+        let Some(answer) = answer else { return };
+        if answers.send(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers a request to install what was received: with nothing, if that is not there. `None` if it is no
+/// such request, or the consensus has ended.
+async fn install_received<C: Cfg>(
+    raft: &Raft<C, Apply>,
+    receiver: &Receiver,
+    frame: &[u8],
+) -> Option<Vec<u8>> {
+    let Some(Request::Install { ballot, last }) = Request::decode(frame).filter(|request| {
+        matches!(request, Request::Install { ballot, last } if last.term <= ballot.term && last.index > 0)
+    }) else {
+        tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request to install a snapshot");
+        return None;
+    };
+    let received = receiver.clone();
+    let received = spawn_blocking(move || lock(&received).received().map(<[u8]>::to_vec)).await.ok()?;
+    let beginning = received.and_then(|meta| Beginning::decode(&meta)).filter(|found| found.end.id == last);
+    let Some(snapshot) = beginning.as_ref().and_then(to_snapshot::<C>) else { return Some(Vec::new()) };
+    let response = raft.install_full_snapshot(to_vote(ballot), snapshot).await.ok()?;
+    let newest = from_vote(&response.vote);
+    if newest == ballot {
+        // It is installed, or this member has more.
+        forget(receiver.clone()).await.ok()?;
+    }
+    Some(message::encode_ballot(newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_receivers_of_snapshots_need_next_is_known_until_they_have_them() {
+        let transfers = Transfers::default();
+        assert_eq!(transfers.unneeded(), u64::MAX);
+        let id = |index| EntryId { index, term: 1 };
+        let first = transfers.begin(2, id(70));
+        let second = transfers.begin(3, id(90));
+        assert_eq!(transfers.unneeded(), 70);
+        drop(first);
+        assert_eq!(transfers.unneeded(), 90);
+        drop(second);
+        assert_eq!(transfers.unneeded(), u64::MAX);
+    }
+}

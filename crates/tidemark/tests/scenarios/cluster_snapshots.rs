@@ -1,0 +1,178 @@
+//! Clusters whose members drop what their snapshots cover of the log: a member that lacks it gets a
+//! snapshot.
+
+use crate::cluster::Cluster;
+use crate::support::{Answer, Client, call, wait_until};
+use std::time::Duration;
+
+/// Small segments, and a snapshot after some hundred kilobytes.
+const SMALL: &[&str] = &["--log-segment-bytes", "65536", "--snapshot-after-bytes", "262144"];
+/// Points of each series in a batch: some blocks.
+const POINTS: usize = 600;
+
+/// Sends commands to the leader, until it no longer leads.
+fn send(cluster: &Cluster, commands: &[String]) {
+    let Ok(mut client) = Client::connect(cluster.clients[cluster.leader()]) else { return };
+    for some in commands.chunks(200) {
+        let some: Vec<Vec<&str>> = some.iter().map(|command| command.split(' ').collect()).collect();
+        if client.send_together(&some).is_err() {
+            return;
+        }
+        for command in &some {
+            match client.read() {
+                Ok(Answer::Error(error)) => {
+                    let has_moved = ["MOVED", "CLUSTERDOWN"].iter().any(|word| error.starts_with(word));
+                    assert!(has_moved, "{command:?}: {error}");
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Creates keys of kinds that snapshots have in ways of their own.
+fn create(cluster: &Cluster) {
+    let commands = [
+        "COUNTER.CREATE hits RELAXED 100",
+        "COUNTER.CREATE seats LIMIT 100000 EXACT 100",
+        "POOL.CREATE prizes ITEMS car 500 1 mug 90000 2",
+    ];
+    send(cluster, &commands.map(str::to_owned));
+}
+
+/// Writes some hundred kilobytes: strings, points of series, counters and draws.
+fn write(cluster: &Cluster, round: usize) {
+    let mut commands = Vec::new();
+    for number in 0..POINTS {
+        let time = (round * POINTS + number + 1) * 1000;
+        for series in ["hot", "cold", "humid"] {
+            let value = format!("{}.{}", number % 17, round * 31 % 97);
+            commands.push(format!("TS.ADD {series} {time} {value} ON_DUPLICATE LAST"));
+        }
+        if number % 4 == 0 {
+            commands.push(format!("SET key:{number} {round}:{}", "v".repeat(700)));
+            commands.push("COUNTER.ADD hits 3".to_owned());
+            commands.push("COUNTER.TAKE seats".to_owned());
+        }
+        if number % 100 == 0 {
+            commands.push("POOL.DRAW prizes COUNT 2".to_owned());
+        }
+    }
+    send(cluster, &commands);
+}
+
+/// Names of the files of a member that begin with `prefix`.
+fn files(cluster: &Cluster, member: usize, prefix: &str) -> Vec<String> {
+    let names = std::fs::read_dir(cluster.path(member)).expect("the directory is there");
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Writes until these members have dropped the segments that `behind` ends with.
+fn write_beyond(cluster: &Cluster, members: &[usize], behind: usize, rounds: &mut usize) {
+    let last = files(cluster, behind, "segment-").pop().expect("it has a log");
+    wait_until("the others have dropped what the member has", || {
+        write(cluster, *rounds);
+        *rounds += 1;
+        members
+            .iter()
+            .all(|member| files(cluster, *member, "segment-").first().is_some_and(|first| *first > last))
+    });
+}
+
+fn others(member: usize) -> [usize; 2] {
+    [(member + 1) % 3, (member + 2) % 3]
+}
+
+/// Asserts that all members show the same of some keys, the counters and pools among them.
+fn assert_equal(cluster: &Cluster) {
+    let reads: [&[&str]; 5] = [
+        &["GET", "key:0"],
+        &["COUNTER.GET", "seats"],
+        &["POOL.STATE", "prizes"],
+        &["TS.RANGE", "hot", "-", "+", "AGGREGATION", "sum", "60000"],
+        &["TS.RANGE", "humid", "0", "400000"],
+    ];
+    let mut shown: Vec<Vec<Answer>> = Vec::new();
+    for mut client in cluster.settled() {
+        let _ = call(&mut client, &["READONLY"]);
+        shown.push(reads.iter().map(|read| call(&mut client, read)).collect());
+    }
+    assert!(shown.iter().all(|answers| *answers == shown[0]));
+}
+
+#[test]
+fn a_member_that_lacks_what_the_others_have_dropped_gets_a_snapshot() {
+    let mut cluster = Cluster::found_with(SMALL);
+    create(&cluster);
+    let mut rounds = 0;
+    write(&cluster, rounds);
+    for turn in 0..2 {
+        let behind = others(cluster.leader())[turn];
+        let own_blocks = files(&cluster, behind, "blocks-");
+        cluster.kill(behind);
+        write_beyond(&cluster, &others(behind), behind, &mut rounds);
+        cluster.run(behind);
+        assert_equal(&cluster);
+        let blocks = files(&cluster, behind, "blocks-");
+        assert!(blocks.iter().any(|name| !own_blocks.contains(name)), "{blocks:?} and before {own_blocks:?}");
+        // It needs nothing of the log of before.
+        cluster.kill(behind);
+        cluster.run(behind);
+        write(&cluster, rounds);
+        rounds += 1;
+        assert_equal(&cluster);
+    }
+    // What it got is whole: it leads.
+    for member in 0..3 {
+        cluster.kill(member);
+    }
+    for member in 0..3 {
+        cluster.run(member);
+    }
+    assert_equal(&cluster);
+}
+
+#[test]
+fn a_member_that_was_stopped_gets_a_snapshot_and_answers_readers() {
+    let cluster = Cluster::found_with(SMALL);
+    create(&cluster);
+    let mut rounds = 0;
+    write(&cluster, rounds);
+    let behind = others(cluster.leader())[0];
+    cluster.stop(behind);
+    write_beyond(&cluster, &others(behind), behind, &mut rounds);
+    cluster.servers[behind].as_ref().expect("it runs").signal("CONT");
+    assert_equal(&cluster);
+}
+
+#[test]
+fn members_are_killed_while_a_snapshot_is_sent() {
+    let mut cluster = Cluster::found_with(SMALL);
+    create(&cluster);
+    let mut rounds = 0;
+    write(&cluster, rounds);
+    let behind = others(cluster.leader())[0];
+    cluster.kill(behind);
+    write_beyond(&cluster, &others(behind), behind, &mut rounds);
+    for round in 0..12 {
+        cluster.run(behind);
+        std::thread::sleep(Duration::from_millis(round * 23));
+        cluster.kill(behind);
+    }
+    for round in 0..3 {
+        cluster.run(behind);
+        std::thread::sleep(Duration::from_millis(round * 60));
+        let leader = cluster.leader();
+        cluster.kill(leader);
+        cluster.run(leader);
+        if round < 2 && leader != behind {
+            cluster.kill(behind);
+            write_beyond(&cluster, &others(behind), behind, &mut rounds);
+        }
+    }
+    assert_equal(&cluster);
+}
