@@ -139,7 +139,13 @@ impl Installation {
         let Some(beginning) = Beginning::decode(files.meta()) else {
             return Err(io::Error::other("a snapshot of another member has an unknown description"));
         };
-        let _lock = storage.lock()?;
+        let in_use = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("locking {} to install a snapshot: {error}", storage.path("")),
+            )
+        };
+        let _lock = storage.lock().map_err(in_use)?;
         Log::remove(&**storage)?;
         files.give_names()?;
         Ok(Some(Self { beginning, files }))

@@ -7,16 +7,17 @@
 //! | when commands may run here | `role`, `reign`, `lease`, `acks` |
 //! | what members send each other | [`wire`] |
 //! | how members are connected, and who is refused | [`net`] |
-//! | how a snapshot gets to another member | [`snapshot_files`] |
+//! | how a snapshot gets to another member | [`snapshot_files`], `raft::snapshots` |
+//! | where a log begins when its first entries are gone | `beginning`, `raft::keeping` |
 //! | what a member has voted, and whether it may have lost what it acknowledged | [`vote_file`], [`suspicion`] |
 //! | what the library is told and asked | `raft` |
 //! | a member on threads of its own | `group` |
 //! | failures without end, in virtual time | `simulation` |
 //!
 //! Each module uses only modules before it: [`ids`], `term`, `codec`, `slot_file` ─► [`vote_file`],
-//! [`suspicion`], `member`, `settings` ─► `entry` ─► [`wire`] ─► [`net`] ─► [`snapshot_files`], `driver`
-//! ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start` ─► `consensus` ─► `raft` ─► `group`. No type of
-//! openraft leaves `raft`.
+//! [`suspicion`], `member`, `settings` ─► `entry` ─► [`wire`] ─► [`net`] ─► [`snapshot_files`] ─►
+//! `beginning` ─► `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start` ─► `consensus` ─►
+//! `raft` ─► `group`. No type of openraft leaves `raft`.
 
 mod acks;
 mod beginning;

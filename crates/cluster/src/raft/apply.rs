@@ -8,7 +8,7 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine, S
 use openraft::{EntryPayload, OptionalSend};
 use tidemark_log::{EntryEnd, EntryId, Member as LogMember};
 
-use super::snapshots::{self, Receiver, SnapshotHandle, find_snapshot};
+use super::snapshots::{self, Arrivals, SnapshotHandle, find_snapshot};
 use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId, from_log_id, to_log_id};
 use crate::driver::LogDriver;
 use crate::member::Place;
@@ -47,7 +47,7 @@ pub(crate) type Referred = Snapshot<TermId, u64, Place, SnapshotHandle>;
 pub(crate) struct Apply {
     driver: LogDriver,
     reign: Arc<Reign>,
-    receiver: Receiver,
+    arrivals: Arrivals,
     applied: Arc<Mutex<Applied>>,
 }
 
@@ -55,10 +55,10 @@ impl Apply {
     pub(crate) fn new(
         driver: LogDriver,
         reign: Arc<Reign>,
-        receiver: Receiver,
+        arrivals: Arrivals,
         applied: Arc<Mutex<Applied>>,
     ) -> Self {
-        Self { driver, reign, receiver, applied }
+        Self { driver, reign, arrivals, applied }
     }
 
     /// Returns the newest snapshot of the server; if there is none that can be found, one without files
@@ -135,13 +135,13 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
         let is_there = self.driver.last().id.index >= id.index;
         if is_there {
             // Entries that differed were cut before: only what is committed is new.
-            snapshots::forget(self.receiver.clone()).await?;
+            self.arrivals.forget(&self.driver).await?;
             self.driver.commit(handle.last);
         } else {
             let reign = self.reign.clone();
             let run = move |install: &mut dyn FnMut()| reign.install(install);
-            let (driver, receiver) = (self.driver.clone(), self.receiver.clone());
-            snapshots::install(driver, receiver, (meta, handle.last), run).await?;
+            let (driver, arrivals) = (self.driver.clone(), self.arrivals.clone());
+            snapshots::install(driver, arrivals, (meta, handle.last), run).await?;
         }
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         applied.last = meta.last_log_id;

@@ -13,6 +13,8 @@ use super::types::{Cfg, LogId, from_log_id};
 
 /// Pause between two looks at what snapshots cover.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Pauses without a request after which a transfer to this member is over.
+const IDLE_PAUSES: u32 = 1200;
 /// Leases without an acknowledgement after which a member is not waited for.
 const SILENT_LEASES: u32 = 8;
 
@@ -20,6 +22,7 @@ const SILENT_LEASES: u32 = 8;
 /// ends.
 pub(super) async fn keep_house<C: Cfg>(node: Node<C>) {
     let (mut known, mut last_covered) = (None, EntryEnd::default());
+    let mut idle = Idle::default();
     loop {
         C::sleep(PAUSE).await;
         if node.raft().metrics().borrow_watched().running_state.is_err() {
@@ -27,12 +30,36 @@ pub(super) async fn keep_house<C: Cfg>(node: Node<C>) {
         }
         let kept = async {
             note_snapshots(&node, &mut known).await?;
-            release(&node, &mut last_covered).await
+            release(&node, &mut last_covered).await?;
+            idle.look(&node).await
         };
         if let Err(error) = kept.await {
             // It is tried again: nothing but space depends on it.
             tracing::warn!(%error, "entries that snapshots cover are not released");
         }
+    }
+}
+
+/// How long no other member has sent files of a snapshot.
+#[derive(Debug, Default)]
+struct Idle {
+    requests: u64,
+    pauses: u32,
+}
+
+impl Idle {
+    /// Removes what has arrived of a snapshot, if nothing more arrives: this member got on without it.
+    async fn look<C: Cfg>(&mut self, node: &Node<C>) -> io::Result<()> {
+        let requests = node.arrivals().requests();
+        if requests != self.requests {
+            *self = Self { requests, pauses: 0 };
+        }
+        self.pauses = self.pauses.saturating_add(1);
+        if self.pauses == IDLE_PAUSES && node.arrivals().are_idle() {
+            tracing::warn!("a snapshot of another member is not sent on: what has arrived is removed");
+            node.arrivals().forget(&node.driver).await?;
+        }
+        Ok(())
     }
 }
 

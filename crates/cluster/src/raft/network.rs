@@ -34,8 +34,6 @@ const IN_FLIGHT_MAX: usize = 64;
 /// Pauses between attempts to reach a member. Those of the library would be 200 ms.
 const BACKOFF_MS: [u64; 4] = [5, 10, 20, 40];
 const BACKOFF_MAX: Duration = Duration::from_millis(50);
-/// Pause behind an attempt to send a snapshot that has failed.
-const SNAPSHOT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes clients. The library asks for a new one at each vote, so all share the connections of the
 /// transport.
@@ -203,9 +201,8 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
             let sent = snapshots::send((&self.driver, &self.transfers), to_member, from_vote(&vote), files);
             let sent = sent.await;
             if let Err(error) = &sent {
-                tracing::warn!(to = %self.to, %error, "a snapshot is not sent");
-                // The library tries again soon, and all files are read for that.
-                C::sleep(SNAPSHOT_PAUSE).await;
+                tracing::warn!(to = %self.to, reason = error.reason, "a snapshot is not sent");
+                C::sleep(error.pause).await;
             }
             sent
         };
@@ -213,7 +210,7 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
             closed = cancel => Err(StreamingError::Closed(closed)),
             sent = sent => match sent {
                 Ok(newest) => Ok(SnapshotResponse::new(to_vote(newest))),
-                Err(error) => Err(StreamingError::Unreachable(unreachable(&error))),
+                Err(error) => Err(StreamingError::Unreachable(unreachable(&error.reason))),
             },
         }
     }

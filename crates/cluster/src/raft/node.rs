@@ -18,7 +18,7 @@ use super::apply::{Applied, Apply};
 use super::config::config;
 use super::keeping::keep_house;
 use super::network::{AckClock, Clients, serve_appends, serve_control};
-use super::snapshots::{self, Receiver, Transfers};
+use super::snapshots::{self, Arrivals, Transfers};
 use super::storage::{Seen, Storage};
 use super::types::{
     Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
@@ -69,7 +69,7 @@ pub(crate) struct Node<C: Cfg> {
     round: Arc<tokio::sync::Mutex<()>>,
     /// The zero of this member's clock.
     began: InstantOf<C>,
-    receiver: Receiver,
+    arrivals: Arrivals,
     transfers: Transfers,
 }
 
@@ -101,7 +101,7 @@ impl<C: Cfg> Node<C> {
         driver.commit(begins);
         let found = find_committed(driver.member(), beginning, driver.committed().max(begins))?;
         let receiver = SnapshotReceiver::open(driver.storage().clone(), RECEIVER_LIMITS)?;
-        let receiver = Arc::new(Mutex::new(receiver));
+        let arrivals = Arrivals::new(receiver);
         let ballot = driver.ballot();
         let role = RoleCell::new(me, ballot);
         let reign = Reign::new(
@@ -125,7 +125,7 @@ impl<C: Cfg> Node<C> {
             applied.clone(),
             settings.request_bytes,
         );
-        let apply = Apply::new(driver.clone(), reign.clone(), receiver.clone(), applied);
+        let apply = Apply::new(driver.clone(), reign.clone(), arrivals.clone(), applied);
         #[cfg(test)]
         let restore_leader = parts.faults.restore_leader;
         #[cfg(not(test))]
@@ -138,7 +138,7 @@ impl<C: Cfg> Node<C> {
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
         let round = Arc::default();
-        let node = Self { raft, apply, driver, reign, settings, acks, round, began, receiver, transfers };
+        let node = Self { raft, apply, driver, reign, settings, acks, round, began, arrivals, transfers };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone(), node.settings.backlog_bytes)));
         drop(C::spawn(follow_metrics(node.clone())));
@@ -157,6 +157,11 @@ impl<C: Cfg> Node<C> {
     /// The snapshots that this member sends.
     pub(super) fn transfers(&self) -> &Transfers {
         &self.transfers
+    }
+
+    /// The snapshot of another member that arrives here.
+    pub(super) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
     }
 
     /// Returns whether member `id` has acknowledged the leader of `term` since then.
@@ -229,8 +234,8 @@ impl<C: Cfg> Node<C> {
             }
             Lane::Control => serve_control(self.raft.clone(), requests, answers).await,
             Lane::Snapshot => {
-                let (driver, receiver) = (self.driver.clone(), self.receiver.clone());
-                snapshots::serve(self.raft.clone(), driver, receiver, requests, answers).await;
+                let (driver, arrivals) = (self.driver.clone(), self.arrivals.clone());
+                snapshots::serve(self.raft.clone(), driver, arrivals, requests, answers).await;
             }
             // A server takes its messages before they come here; the connection closes.
             Lane::Message => {}

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use openraft::Raft;
@@ -22,13 +24,71 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::net::{Lane, Transport};
 use crate::snapshot_files::{
-    FileName, OutgoingFiles, SenderSettings, SnapshotReceiver, SnapshotSender, answer,
+    FileName, OutgoingFiles, SendError, SenderSettings, SnapshotReceiver, SnapshotSender, probe,
 };
 use crate::term::Ballot;
 use crate::wire::message::{self, INSTALL, Request};
 
-/// Members that receive files wait for no more than this one at a time.
-pub(crate) type Receiver = Arc<Mutex<SnapshotReceiver>>;
+/// Pause behind an attempt to send a snapshot that has failed, and behind one that was refused.
+const PAUSE: Duration = Duration::from_secs(1);
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// The snapshot of another member that arrives here, one at a time. Clones share their state.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrivals {
+    receiver: Arc<Mutex<SnapshotReceiver>>,
+    /// Counts the requests with files.
+    requests: Arc<AtomicU64>,
+}
+
+impl Arrivals {
+    pub(crate) fn new(receiver: SnapshotReceiver) -> Self {
+        Self { receiver: Arc::new(Mutex::new(receiver)), requests: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SnapshotReceiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many requests with files have come.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Answers a request with files, on a thread that may wait for the disk; `None` if the runtime ends.
+    async fn take(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let (arrivals, driver) = (self.clone(), driver.clone());
+        let answered = spawn_blocking(move || {
+            let mut receiver = arrivals.lock();
+            let answer = receiver.answer(&frame);
+            // What the directory has already of the snapshot must stay until it is installed.
+            driver.keep_block_files(receiver.names().iter().map(FileName::as_str));
+            answer
+        });
+        match answered.await {
+            Ok(answer) => Some(answer),
+            Err(error) if error.is_cancelled() => None,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// Returns whether something has arrived, and no request is being answered.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.receiver.try_lock().is_ok_and(|receiver| !receiver.names().is_empty())
+    }
+
+    /// Removes what has arrived.
+    pub(crate) async fn forget(&self, driver: &LogDriver) -> io::Result<()> {
+        let (arrivals, files) = (self.clone(), driver.clone());
+        let forget = move || {
+            arrivals.lock().abandon()?;
+            files.keep_block_files(std::iter::empty());
+            Ok(())
+        };
+        driver.inspect(move |_| forget()).await?
+    }
+}
 
 /// A snapshot of the server, by reference.
 #[derive(Clone, Copy, Debug)]
@@ -78,14 +138,10 @@ fn to_snapshot<C: Cfg>(
     Some(Snapshot { meta, snapshot: SnapshotHandle { lsn: None, last: beginning.end.last } })
 }
 
-fn lock(receiver: &Receiver) -> MutexGuard<'_, SnapshotReceiver> {
-    receiver.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Lets the log begin behind a snapshot that has arrived. `install` runs it, when the server is ready.
 pub(super) async fn install(
     driver: LogDriver,
-    receiver: Receiver,
+    arrivals: Arrivals,
     (meta, last): (&SnapshotMeta, Lsn),
     run: impl FnOnce(&mut dyn FnMut()) + Send + 'static,
 ) -> io::Result<()> {
@@ -95,20 +151,14 @@ pub(super) async fn install(
     let installed = spawn_blocking(move || {
         let mut installed = None;
         run(&mut || {
-            let (named, ended) = (receiver.clone(), receiver.clone());
-            let give_names = move || lock(&named).give_names().map(drop);
-            let end = move || lock(&ended).end_installation();
+            let (named, ended) = (arrivals.clone(), arrivals.clone());
+            let give_names = move || named.lock().give_names().map(drop);
+            let end = move || ended.lock().end_installation();
             installed = Some(driver.install(beginning.clone(), give_names, end));
         });
         installed.unwrap_or_else(|| Err(io::Error::other("the server has not installed the snapshot")))
     });
     installed.await.map_err(io::Error::other)?
-}
-
-/// Removes the files of a snapshot that is not needed.
-pub(super) async fn forget(receiver: Receiver) -> io::Result<()> {
-    let forgotten = spawn_blocking(move || lock(&receiver).abandon());
-    forgotten.await.map_err(io::Error::other)?
 }
 
 /// The entries that receivers of snapshots need next, by member: the log keeps them meanwhile.
@@ -143,16 +193,41 @@ impl Drop for Transfer<'_> {
     }
 }
 
+/// Why a snapshot was not sent.
+#[derive(Debug)]
+pub(super) struct NotSent {
+    pub(super) reason: String,
+    /// How long to wait before it is tried again: all files are read for that.
+    pub(super) pause: Duration,
+}
+
+impl NotSent {
+    fn soon(reason: impl ToString) -> Self {
+        Self { reason: reason.to_string(), pause: PAUSE }
+    }
+}
+
+impl From<SendError> for NotSent {
+    fn from(error: SendError) -> Self {
+        let is_refused = matches!(error, SendError::Full(_) | SendError::Refused(_) | SendError::Limits(_));
+        Self { pause: if is_refused { REFUSED_PAUSE } else { PAUSE }, reason: error.to_string() }
+    }
+}
+
 /// Sends a snapshot to member `to`, which installs it. Returns the newest ballot that the member knows.
 pub(super) async fn send<T: Transport>(
     (driver, transfers): (&LogDriver, &Transfers),
     (transport, to): (&T, NodeId),
     ballot: Ballot,
     (meta, handle): (SnapshotMeta, SnapshotHandle),
-) -> Result<Ballot, String> {
-    let lsn = handle.lsn.ok_or("there is no snapshot to send")?;
-    let beginning = to_beginning(&meta, handle.last).ok_or("the snapshot names no members")?;
+) -> Result<Ballot, NotSent> {
+    let lsn = handle.lsn.ok_or_else(|| NotSent::soon("there is no snapshot to send"))?;
+    let beginning = to_beginning(&meta, handle.last);
+    let beginning = beginning.ok_or_else(|| NotSent::soon("the snapshot names no members"))?;
     let last = beginning.end.id;
+    let lost = |_| NotSent::soon("the connection was lost");
+    // No file is read for a member that is away.
+    transport.send(to, Lane::Snapshot, probe()).await.map_err(lost)?;
     let _transfer = transfers.begin(to.0, last);
     let storage = Arc::clone(driver.storage());
     let opened = spawn_blocking(move || {
@@ -161,32 +236,28 @@ pub(super) async fn send<T: Transport>(
         let names = names.map_err(|error| error.to_string())?;
         OutgoingFiles::open(&storage, &names, beginning.encode()).map_err(|error| error.to_string())
     });
-    let files = opened.await.map_err(|error| error.to_string())??;
+    let files = opened.await.map_err(NotSent::soon)?.map_err(NotSent::soon)?;
     tracing::info!(%to, %lsn, bytes = files.total_bytes(), "sends a snapshot");
     let sender = SnapshotSender::new(SenderSettings::default());
-    sender.send(files, transport, to).await.map_err(|error| error.to_string())?;
+    sender.send(files, transport, to).await?;
     let answer = transport.send(to, Lane::Snapshot, Request::Install { ballot, last }.encode()).await;
-    let answer = answer.map_err(|_| "the connection was lost")?;
-    message::decode_ballot(&answer).ok_or_else(|| "the member has not received the snapshot".to_owned())
+    message::decode_ballot(&answer.map_err(lost)?)
+        .ok_or_else(|| NotSent::soon("the member has not received the snapshot"))
 }
 
 /// Serves a connection with files of snapshots, and requests to install them.
 pub(super) async fn serve<C: Cfg>(
     raft: Raft<C, Apply>,
     driver: LogDriver,
-    receiver: Receiver,
+    arrivals: Arrivals,
     mut requests: mpsc::Receiver<Bytes>,
     answers: mpsc::Sender<Vec<u8>>,
 ) {
     while let Some(frame) = requests.recv().await {
         let answer = if frame.first() == Some(&INSTALL) {
-            install_received(&raft, &receiver, &frame).await
+            install_received(&raft, (&driver, &arrivals), &frame).await
         } else {
-            let answered = answer(&receiver, frame).await;
-            // What the directory has already of the snapshot must stay until it is installed.
-            let names = lock(&receiver).names();
-            driver.keep_block_files(names.iter().map(FileName::as_str));
-            answered
+            arrivals.take(&driver, frame).await
         };
         let Some(answer) = answer else { return };
         if answers.send(answer).await.is_err() {
@@ -199,7 +270,7 @@ pub(super) async fn serve<C: Cfg>(
 /// such request, or the consensus has ended.
 async fn install_received<C: Cfg>(
     raft: &Raft<C, Apply>,
-    receiver: &Receiver,
+    (driver, arrivals): (&LogDriver, &Arrivals),
     frame: &[u8],
 ) -> Option<Vec<u8>> {
     let Some(Request::Install { ballot, last }) = Request::decode(frame).filter(|request| {
@@ -208,15 +279,15 @@ async fn install_received<C: Cfg>(
         tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request to install a snapshot");
         return None;
     };
-    let received = receiver.clone();
-    let received = spawn_blocking(move || lock(&received).received().map(<[u8]>::to_vec)).await.ok()?;
+    let received = arrivals.clone();
+    let received = spawn_blocking(move || received.lock().received().map(<[u8]>::to_vec)).await.ok()?;
     let beginning = received.and_then(|meta| Beginning::decode(&meta)).filter(|found| found.end.id == last);
     let Some(snapshot) = beginning.as_ref().and_then(to_snapshot::<C>) else { return Some(Vec::new()) };
     let response = raft.install_full_snapshot(to_vote(ballot), snapshot).await.ok()?;
     let newest = from_vote(&response.vote);
     if newest == ballot {
         // It is installed, or this member has more.
-        forget(receiver.clone()).await.ok()?;
+        arrivals.forget(driver).await.ok()?;
     }
     Some(message::encode_ballot(newest))
 }

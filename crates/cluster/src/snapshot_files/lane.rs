@@ -16,21 +16,18 @@ pub async fn serve_snapshot_lane(
     answers: mpsc::Sender<Vec<u8>>,
 ) {
     while let Some(request) = requests.recv().await {
-        let Some(answer) = answer(receiver, request).await else { return };
-        if answers.send(answer).await.is_err() {
-            return;
+        let receiver = Arc::clone(receiver);
+        let answer =
+            spawn_blocking(move || receiver.lock().unwrap_or_else(PoisonError::into_inner).answer(&request));
+        match answer.await {
+            Ok(answer) => {
+                if answers.send(answer).await.is_err() {
+                    return;
+                }
+            }
+            // The runtime ends.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
-    }
-}
-
-/// Answers one request; `None` if the runtime ends.
-pub(crate) async fn answer(receiver: &Arc<Mutex<SnapshotReceiver>>, request: Bytes) -> Option<Vec<u8>> {
-    let receiver = Arc::clone(receiver);
-    let answer =
-        spawn_blocking(move || receiver.lock().unwrap_or_else(PoisonError::into_inner).answer(&request));
-    match answer.await {
-        Ok(answer) => Some(answer),
-        Err(error) if error.is_cancelled() => None,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

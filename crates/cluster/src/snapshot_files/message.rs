@@ -35,6 +35,11 @@ pub(super) enum Answer {
     Refused { is_full: bool, reason: String },
 }
 
+/// Returns a request that changes nothing: its answer shows that a receiver is there.
+pub(crate) fn probe() -> Vec<u8> {
+    Request::Finish { transfer: 0 }.encode()
+}
+
 impl Request<'_> {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {

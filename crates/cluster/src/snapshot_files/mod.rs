@@ -23,8 +23,8 @@ mod sender;
 
 pub use file_list::{FILES_MAX, FileName, InvalidName, META_BYTES_MAX};
 pub use interrupted::InterruptedInstallation;
-pub(crate) use lane::answer;
 pub use lane::serve_snapshot_lane;
+pub(crate) use message::probe;
 pub use outgoing::{Outgoing, OutgoingFiles, SendError};
 pub use receiver::{Installed, ReceiverLimits, SnapshotReceiver};
 pub use sender::{SenderSettings, SnapshotSender};

@@ -1,7 +1,7 @@
 //! Clusters whose members drop what their snapshots cover of the log: a member that lacks it gets a
 //! snapshot.
 
-use crate::cluster::Cluster;
+use crate::support::cluster::Cluster;
 use crate::support::{Answer, Client, call, wait_until};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn create(cluster: &Cluster) {
     let commands = [
         "COUNTER.CREATE hits RELAXED 100",
         "COUNTER.CREATE seats LIMIT 100000 EXACT 100",
-        "POOL.CREATE prizes ITEMS car 500 1 mug 90000 2",
+        "POOL.CREATE prizes ITEMS car 1 500 mug 2 90000",
     ];
     send(cluster, &commands.map(str::to_owned));
 }
@@ -64,7 +64,8 @@ fn write(cluster: &Cluster, round: usize) {
 
 /// Names of the files of a member that begin with `prefix`.
 fn files(cluster: &Cluster, member: usize, prefix: &str) -> Vec<String> {
-    let names = std::fs::read_dir(cluster.path(member)).expect("the directory is there");
+    let directory = cluster.directory.path().join(format!("member{member}"));
+    let names = std::fs::read_dir(directory).expect("the directory is there");
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
     names.sort_unstable();
@@ -87,7 +88,8 @@ fn others(member: usize) -> [usize; 2] {
     [(member + 1) % 3, (member + 2) % 3]
 }
 
-/// Asserts that all members show the same of some keys, the counters and pools among them.
+/// Waits until all members have the same data, and show the same of some keys. Counters show what was
+/// committed of them, a moment later.
 fn assert_equal(cluster: &Cluster) {
     let reads: [&[&str]; 5] = [
         &["GET", "key:0"],
@@ -96,12 +98,14 @@ fn assert_equal(cluster: &Cluster) {
         &["TS.RANGE", "hot", "-", "+", "AGGREGATION", "sum", "60000"],
         &["TS.RANGE", "humid", "0", "400000"],
     ];
-    let mut shown: Vec<Vec<Answer>> = Vec::new();
-    for mut client in cluster.settled() {
+    let show = |mut client: Client| {
         let _ = call(&mut client, &["READONLY"]);
-        shown.push(reads.iter().map(|read| call(&mut client, read)).collect());
-    }
-    assert!(shown.iter().all(|answers| *answers == shown[0]));
+        reads.iter().map(|read| client.call(read).expect("an answer")).collect::<Vec<Answer>>()
+    };
+    wait_until("all members show the same", || {
+        let shown: Vec<_> = cluster.settled().into_iter().map(show).collect();
+        shown.iter().all(|answers| *answers == shown[0] && !answers.iter().any(Answer::is_error))
+    });
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn a_member_that_was_stopped_gets_a_snapshot_and_answers_readers() {
     let behind = others(cluster.leader())[0];
     cluster.stop(behind);
     write_beyond(&cluster, &others(behind), behind, &mut rounds);
-    cluster.servers[behind].as_ref().expect("it runs").signal("CONT");
+    cluster.server(behind).signal("CONT");
     assert_equal(&cluster);
 }
 
