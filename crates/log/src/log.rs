@@ -502,7 +502,11 @@ impl Log {
 
     /// Keeps the records from `from` on, although snapshots seemed to cover them. For a caller that
     /// has recovered from an older snapshot and has not appended anything yet.
+    ///
+    /// A member that has recovered needs nothing of what the kept snapshots cover, up to there.
     pub fn retain(&self, from: Lsn) {
+        let covered = self.shared.found_covered.min(from.previous());
+        self.shared.covered.fetch_max(covered.0, Ordering::AcqRel);
         let mut state = self.shared.lock();
         state.released = state.released.min(from);
     }

@@ -174,7 +174,9 @@ pub(crate) fn share(
         committed: AtomicU64::new(if has_entries { recovered.committed.0 } else { last.0 }),
         has_entries,
         cuts: AtomicU64::new(0),
-        covered: AtomicU64::new(covered.0),
+        // Not before a snapshot was loaded.
+        covered: AtomicU64::new(0),
+        found_covered: covered,
         snapshots_taken: AtomicU64::new(0),
         refusing: AtomicBool::new(has_entries),
         stalled: AtomicBool::new(false),

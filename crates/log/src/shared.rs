@@ -73,9 +73,11 @@ pub(crate) struct Shared {
     pub(crate) has_entries: bool,
     /// Counts how often the log's end was taken back: what readers know of segments is void then.
     pub(crate) cuts: AtomicU64,
-    /// The last record that this node does not need, because snapshots cover it. The group of a member
-    /// decides what becomes of it.
+    /// The last record that a member does not need, because snapshots cover it. The group decides what
+    /// becomes of it.
     pub(crate) covered: AtomicU64,
+    /// The last record that the snapshots found at the start cover, if they are usable.
+    pub(crate) found_covered: Lsn,
     /// Counts the snapshots that this process has completed.
     pub(crate) snapshots_taken: AtomicU64,
     pub(crate) refusing: AtomicBool,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::type_config::TypeConfigExt;
-use tidemark_log::EntryEnd;
+use tidemark_log::{EntryEnd, Lsn};
 
 use super::node::Node;
 use super::types::{Cfg, LogId, from_log_id};
@@ -21,7 +21,7 @@ const SILENT_LEASES: u32 = 8;
 /// Tells the library of new snapshots, and lets the log drop entries that they cover, until the consensus
 /// ends.
 pub(super) async fn keep_house<C: Cfg>(node: Node<C>) {
-    let (mut known, mut last_covered) = (None, EntryEnd::default());
+    let (mut known, mut last_covered) = (None, (Lsn::ZERO, EntryEnd::default()));
     let mut idle = Idle::default();
     loop {
         C::sleep(PAUSE).await;
@@ -81,23 +81,23 @@ async fn note_snapshots<C: Cfg>(node: &Node<C>, known: &mut Option<u64>) -> io::
 }
 
 /// Has the library purge entries that this member does not need, and no other for now.
-async fn release<C: Cfg>(node: &Node<C>, last_covered: &mut EntryEnd) -> io::Result<()> {
+/// `found` is the last entry that the snapshots cover up to a record.
+async fn release<C: Cfg>(node: &Node<C>, found: &mut (Lsn, EntryEnd)) -> io::Result<()> {
     let (covered, begins) = (node.driver.member().covered(), node.driver.beginning());
     let begins = begins.map_or(EntryEnd::default(), |beginning| beginning.end);
     if covered <= begins.last {
         return Ok(());
     }
-    let (known, limit) = (*last_covered, node.settings.kept_bytes);
-    let found = node.driver.inspect(move |member| {
-        let end = if known.last > begins.last && known.last == covered {
-            Some(known)
-        } else {
-            member.entry_before(covered).map_err(io::Error::other)?
+    let (known, limit) = (*found, node.settings.kept_bytes);
+    let look = node.driver.inspect(move |member| {
+        let end = match known {
+            (lsn, end) if lsn == covered => Some(end),
+            _ => member.entry_before(covered).map_err(io::Error::other)?,
         };
         Ok::<_, io::Error>((end, member.bytes_behind(begins.last)? > limit))
     });
-    let (Some(end), is_too_much) = found.await?? else { return Ok(()) };
-    *last_covered = end;
+    let (Some(end), is_too_much) = look.await?? else { return Ok(()) };
+    *found = (covered, end);
     let mut index = end.id.index.min(from_log_id(known_snapshot(node)).index);
     if !is_too_much {
         index = index.min(node.transfers().unneeded()).min(needed_by_others(node));

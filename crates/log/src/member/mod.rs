@@ -323,7 +323,8 @@ impl Member {
     }
 
     /// Returns the last record that this node does not need, because the snapshots that it keeps cover
-    /// it; 0 if there is none. One load.
+    /// it; 0 if there is none, and until the node has [recovered](crate::Log::retain) from one or taken
+    /// one. One load.
     pub fn covered(&self) -> Lsn {
         Lsn(self.shared.covered.load(Ordering::Acquire))
     }

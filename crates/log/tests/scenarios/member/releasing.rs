@@ -47,7 +47,12 @@ fn a_member_drops_what_its_snapshots_cover_and_the_group_releases() {
     assert_eq!((reopened.last_entry(), reopened.first_entry()), (member.last_entry(), first));
     // Without a word of the group a start drops nothing more.
     begin_term(&reopened, 2);
-    assert_eq!((again.floor(), reopened.covered()), (log.floor(), Lsn(STRIDE + 10)));
+    assert_eq!((again.floor(), reopened.covered()), (log.floor(), Lsn::ZERO), "they may be damaged");
+    again.retain(Lsn(STRIDE + 21));
+    assert_eq!(reopened.covered(), Lsn(STRIDE + 10), "the newer one was loaded");
+    let (again, reopened, _) = open(&storage.fork());
+    again.retain(Lsn(STRIDE + 8));
+    assert_eq!(reopened.covered(), Lsn(STRIDE + 7), "none of them was usable");
 }
 
 #[test]
