@@ -93,7 +93,7 @@ fn others(member: usize) -> [usize; 2] {
 fn assert_equal(cluster: &Cluster) {
     let reads: [&[&str]; 5] = [
         &["GET", "key:0"],
-        &["COUNTER.GET", "seats"],
+        &["COUNTER.GET", "hits"],
         &["POOL.STATE", "prizes"],
         &["TS.RANGE", "hot", "-", "+", "AGGREGATION", "sum", "60000"],
         &["TS.RANGE", "humid", "0", "400000"],
