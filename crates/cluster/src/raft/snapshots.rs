@@ -231,7 +231,14 @@ pub(super) async fn send<T: Transport>(
     let _transfer = transfers.begin(to.0, last);
     let storage = Arc::clone(driver.storage());
     let opened = spawn_blocking(move || {
-        let names = Snapshots::new(Arc::clone(&storage)).files(lsn).map_err(|error| error.to_string())?;
+        let snapshots = Snapshots::new(Arc::clone(&storage));
+        // A receiver has nothing else: it must not get what this disk has damaged.
+        let verified = snapshots.open(lsn).and_then(|snapshot| {
+            snapshot.verify()?;
+            snapshot.verify_blocks(&*storage)
+        });
+        verified.map_err(|error| error.to_string())?;
+        let names = snapshots.files(lsn).map_err(|error| error.to_string())?;
         let names = names.iter().map(|name| FileName::new(name)).collect::<Result<Vec<_>, _>>();
         let names = names.map_err(|error| error.to_string())?;
         OutgoingFiles::open(&storage, &names, beginning.encode()).map_err(|error| error.to_string())

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidemark_cluster::{Consensus, Settings};
+use tidemark_log::storage::write_all;
 use tidemark_log::{Lsn, SnapshotWriter, Snapshots};
 
 use crate::fixture::{Event, Fleet, Running, eventually, member};
@@ -183,4 +184,32 @@ fn a_new_member_begins_with_a_snapshot() {
         let members = running.group.members();
         (members == (1..=4).map(member).collect::<Vec<_>>()).then_some(())
     });
+}
+
+#[test]
+fn a_damaged_snapshot_is_not_sent() {
+    let mut fleet = Fleet::begin(3, SETTINGS);
+    let behind = others(fleet.leader().0)[0];
+    fleet.kill(behind);
+    write_and_release(&fleet);
+    let snapshots = |running: &Running| {
+        let mut names = running.log.storage().list().expect("lists");
+        names.retain(|name| name.starts_with("snapshot-") && name.ends_with(".tide"));
+        names.sort_unstable();
+        names
+    };
+    for running in fleet.running.values() {
+        let newest = snapshots(running).pop().expect("there is one");
+        let file = running.log.storage().open(&newest).expect("opens");
+        write_all(&*file, b"damage", STATE_BYTES as u64 / 2).expect("is written");
+    }
+    fleet.start(behind);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(snapshots(&fleet.running[&behind]).is_empty(), "it would have nothing that can be loaded");
+    let last = write(&fleet, 20);
+    for node in others(behind) {
+        take_snapshot(&fleet.running[&node], last.previous());
+    }
+    fleet.equal_records();
+    assert_eq!(newest_snapshot(&fleet.running[&behind]), Some(last.previous()));
 }

@@ -109,8 +109,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Reads and checks every block of the block files.
-    pub(crate) fn verify_blocks(&self, storage: &dyn Storage) -> Result<(), SnapshotError> {
+    /// Reads and checks every block of the block files that the snapshot lists.
+    pub fn verify_blocks(&self, storage: &dyn Storage) -> Result<(), SnapshotError> {
         self.block_files()?
             .into_iter()
             .try_for_each(|file| BlockFile::find(storage, file)?.verify().map(drop))
