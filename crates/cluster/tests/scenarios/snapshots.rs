@@ -192,15 +192,11 @@ fn a_damaged_snapshot_is_not_sent() {
     let behind = others(fleet.leader().0)[0];
     fleet.kill(behind);
     write_and_release(&fleet);
-    let snapshots = |running: &Running| {
-        let mut names = running.log.storage().list().expect("lists");
-        names.retain(|name| name.starts_with("snapshot-") && name.ends_with(".tide"));
-        names.sort_unstable();
-        names
-    };
+    let snapshots = |running: &Running| Snapshots::new(running.log.storage().clone()).list().expect("lists");
     for running in fleet.running.values() {
         let newest = snapshots(running).pop().expect("there is one");
-        let file = running.log.storage().open(&newest).expect("opens");
+        let file = format!("snapshot-{:020}.tide", newest.0);
+        let file = running.log.storage().open(&file).expect("opens");
         write_all(&*file, b"damage", STATE_BYTES as u64 / 2).expect("is written");
     }
     fleet.start(behind);
