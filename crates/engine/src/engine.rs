@@ -13,7 +13,7 @@ use crate::random::{Chance, SecretSource};
 use crate::tracking::Tracking;
 use crate::watch::Registry;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use tidemark_log::{Log, Room};
 
 /// The keyspace and its log.
@@ -26,9 +26,8 @@ pub struct Engine {
     deadlines: NextDue,
     /// Whether keys are removed at their deadlines, before a client meets them.
     active_expiry: AtomicBool,
-    /// Set when a change was made that the log refused. Memory then stays ahead of the log, and all
-    /// further changes are refused; reads continue.
-    ahead_of_log: AtomicBool,
+    /// Why changes are refused: bits of [`crate::execute::pausing`], 0 if they are accepted. Reads continue.
+    refusals: AtomicU8,
     /// Until this time, reads do not remove expired keys. Milliseconds since 1970.
     removals_held_until_ms: AtomicU64,
     applied: Applied,
@@ -53,7 +52,7 @@ impl Engine {
             chance: Chance::new(seed),
             deadlines: NextDue::default(),
             active_expiry: AtomicBool::new(true),
-            ahead_of_log: AtomicBool::new(false),
+            refusals: AtomicU8::new(0),
             removals_held_until_ms: AtomicU64::new(0),
             applied: Applied::new(is_in_group),
             registry: Registry::default(),
@@ -93,14 +92,9 @@ impl Engine {
         &self.applied
     }
 
-    /// Whether memory holds a change that the log has refused.
-    pub(crate) fn is_ahead_of_log(&self) -> bool {
-        self.ahead_of_log.load(Ordering::Relaxed)
-    }
-
-    /// Notes that memory holds a change that the log has refused.
-    pub(crate) fn set_ahead_of_log(&self) {
-        self.ahead_of_log.store(true, Ordering::Relaxed);
+    #[inline]
+    pub(crate) fn refusals(&self) -> &AtomicU8 {
+        &self.refusals
     }
 
     /// Defers the removal of expired keys by reads until `until_ms`, in milliseconds since 1970; 0
@@ -164,18 +158,6 @@ impl Engine {
             Err(error) => return Err(CommandError::LogFailed(error.to_string())),
         }
         Ok(())
-    }
-
-    /// Checks that changes are accepted: the log takes records, and memory is not ahead of it.
-    #[inline]
-    pub fn check_writable(&self) -> Result<(), CommandError> {
-        self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        if self.is_ahead_of_log() { Err(Self::ahead_of_log()) } else { Ok(()) }
-    }
-
-    #[cold]
-    pub(crate) fn ahead_of_log() -> CommandError {
-        CommandError::LogFailed("an earlier change could not be logged; restart the server".into())
     }
 
     #[inline]

@@ -25,14 +25,14 @@ impl Engine {
         args: &[&[u8]],
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
-        if command.is(flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
+        if command.is(flags::WRITE) { self.admit_change(command, args, room) } else { Ok(()) }
     }
 
     /// Allows a refused command to run in two cases, while the log is full or its storage does not
     /// answer. A command that takes no memory, such as `DEL`, runs if the log has reserve space for
     /// its record, because it frees space. A command with volatile changes runs with the refusal
-    /// attached, to be returned if it needs the log. Nothing is allowed after the log has failed or
-    /// while memory is ahead of it.
+    /// attached, to be returned if it needs the log. Nothing is allowed after the log has failed,
+    /// while memory is ahead of it or during a pause.
     #[cold]
     pub(crate) fn tolerate(
         &self,
@@ -41,7 +41,7 @@ impl Engine {
         refusal: CommandError,
     ) -> Result<Option<Box<CommandError>>, CommandError> {
         let is_passing = matches!(self.log().health(), Health::Full(_) | Health::Stalled(_));
-        if !is_passing || self.is_ahead_of_log() {
+        if !is_passing || self.is_ahead_of_log() || self.is_paused() {
             Err(refusal)
         } else if command.is(flags::VOLATILE) {
             Ok(Some(Box::new(refusal)))
@@ -57,8 +57,13 @@ impl Engine {
         args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum()
     }
 
-    fn admit_change<'e>(&'e self, args: &[&[u8]], room: &mut Room<'e>) -> Result<(), CommandError> {
-        self.check_writable()?;
+    fn admit_change<'e>(
+        &'e self,
+        command: &Command,
+        args: &[&[u8]],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
+        self.check_writable_by(command)?;
         let bytes = Self::record_bytes(args);
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
             return Err(CommandError::TooLong);
@@ -86,9 +91,10 @@ impl Engine {
     }
 
     /// Checks again under the locks: while this command waited for them, another may have changed
-    /// the same keys and failed to log that. No change may build on such a state.
+    /// the same keys and failed to log that, and no change may build on such a state; or a pause has begun,
+    /// which waits only for those that hold locks.
     #[inline]
     pub(crate) fn admit_under_locks(&self, command: &Command) -> Result<(), CommandError> {
-        if command.is(flags::WRITE) { self.check_writable() } else { Ok(()) }
+        if command.is(flags::WRITE) { self.check_writable_by(command) } else { Ok(()) }
     }
 }

@@ -53,8 +53,8 @@ impl Engine {
     ///
     /// # Errors
     /// Memory is ahead of the log, and must be dropped: it has a change that the log has refused, or moves
-    /// of counters that are in no record. [`Engine::commit_all`] before the log refuses records avoids the
-    /// latter.
+    /// of counters that are in no record. [`Engine::pause_changes`] before the log refuses records avoids
+    /// both.
     pub fn follow(&self, end: Lsn) -> Result<(), CommandError> {
         let _alone = self.applied_state().alone();
         // With all locks held, what was executed is either in the log or refused by it.

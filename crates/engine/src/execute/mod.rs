@@ -18,6 +18,7 @@ pub(crate) mod logging;
 pub(crate) mod moment;
 pub(crate) mod noted;
 pub(crate) mod once;
+pub(crate) mod pausing;
 pub(crate) mod run_together;
 pub(crate) mod running;
 pub(crate) mod serving;

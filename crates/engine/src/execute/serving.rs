@@ -61,7 +61,7 @@ impl Engine {
 
     fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
         keys.select(db);
-        if self.check_writable().is_ok() {
+        if self.check_log_writable().is_ok() {
             let is_ready = |keys: &Keys<'_>, waiter: &Waiter| {
                 let is_ready = command::by_id(waiter.command).and_then(|row| row.is_ready);
                 let is_ready =
@@ -74,7 +74,7 @@ impl Engine {
             }
         }
         // After the log has failed, no change may happen that it cannot record.
-        while self.check_writable().is_ok()
+        while self.check_log_writable().is_ok()
             && let Some(waiter) = keys.claim_waiting(key)
         {
             let delivery = self.serve_one(keys, key, &waiter);

@@ -187,6 +187,13 @@ impl Engine {
                 return Executed::default();
             }
         };
+        // Under the lock of the positions, as commands are admitted under those of their keys.
+        if acknowledging.is_some()
+            && let Err(error) = self.check_writable()
+        {
+            reply.error(&error);
+            return Executed::default();
+        }
         let mark = reply.len();
         if is_broken {
             reply.null_array();

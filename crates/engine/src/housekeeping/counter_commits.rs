@@ -11,7 +11,7 @@ use tidemark_counter::Promise;
 use tidemark_log::{Durability, Lsn};
 
 /// The command that commits a counter.
-const COMMIT: &str = "counter.commit";
+pub(crate) const COMMIT: &str = "counter.commit";
 
 /// Counters that have moved, due when they are ripe or too old. One whose commit the log refuses is due
 /// again by itself.
@@ -58,8 +58,8 @@ impl Engine {
     }
 
     /// Commits everything that is uncommitted and gives back all reservations. Returns the number
-    /// of counters that the log refused to commit. Call it before the log is closed, when no thread
-    /// moves counters any more.
+    /// of counters that the log refused to commit. Call it when no thread moves counters any more: before
+    /// the log is closed, or in a pause.
     pub fn commit_all(&self, now_us: u64) -> usize {
         let mut refused = 0;
         for index in 0..self.keyspace().shard_count() {

@@ -171,6 +171,10 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
 fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     let locked =
         engine.lock_reachable(engine.lock_one(key), Access::Write, || std::iter::once(key), |_| false);
+    // Under the lock: a pause may have begun.
+    if engine.check_writable().is_err() {
+        return false;
+    }
     let mut keys = engine.keys(locked, db, now_us);
     keys.drop_expired(key);
     // Another thread may have removed the key or extended its deadline while it was unlocked; that

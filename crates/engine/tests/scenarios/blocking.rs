@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, shown, words};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tidemark_engine::record::{Cursor, LoggedCommand};
 use tidemark_engine::{Call, Engine, Protocol, Reply, Waiter, command};
@@ -72,6 +72,30 @@ fn a_list_that_has_elements_is_popped_at_once_and_logged_as_a_pop() {
         ("BLMPOP 0 2 none l LEFT COUNT 5", "*2 $1 l *2 $1 c $1 d"),
         ("LRANGE m 0 -1", "*2 $1 e $1 b"),
     ]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_change_that_a_pause_waits_for_serves_who_waits() {
+    let engine = engine();
+    let keys: Vec<String> = (0..300).map(|number| format!("l:{number}")).collect();
+    let waiting: Vec<Waiting> = keys.iter().map(|key| wait(&engine, &format!("BLPOP {key} 0"))).collect();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                engine.pause_changes(START_US).expect("no counter has moved");
+                engine.resume_changes();
+            }
+        });
+        let client = Client::new(&engine);
+        for (key, waiting) in keys.iter().zip(&waiting) {
+            // It is refused while the pause is there.
+            while client.run(&format!("RPUSH {key} a")).starts_with("-TRYAGAIN") {}
+            assert_eq!(waiting.answer(), Some(format!("*2 ${} {key} $1 a", key.len())));
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 

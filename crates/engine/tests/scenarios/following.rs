@@ -208,6 +208,82 @@ fn memory_with_moves_of_counters_that_are_in_no_record_cannot_follow() {
 }
 
 #[test]
+fn a_pause_refuses_changes_and_leaves_nothing_to_commit() {
+    let (leader, follower) = pair();
+    let client = Client::new(&leader.engine);
+    client.run("COUNTER.CREATE c");
+    client.run("COUNTER.ADD c 5");
+    client.run("SET k 1");
+    leader.engine.pause_changes(START_US).expect("the log takes commits");
+    for line in ["SET k 2", "COUNTER.ADD c 1", "COUNTER.COMMIT c", "DEL k"] {
+        let answer = client.run(line);
+        assert!(answer.starts_with("-TRYAGAIN"), "{line}: {answer}");
+    }
+    assert_eq!(client.run("GET k"), "$1 1", "reads go on");
+    replicate(&leader, &[&follower]);
+    leader.step_down();
+    assert_equal(&leader, &follower);
+    // The lead comes back.
+    leader.engine.resume_changes();
+    leader.lead(START_US);
+    assert_eq!(client.run("SET k 3"), "+OK");
+}
+
+#[test]
+fn a_pause_that_ends_changes_nothing() {
+    let (leader, follower) = pair();
+    let client = Client::new(&leader.engine);
+    leader.engine.pause_changes(START_US).expect("the log takes commits");
+    leader.engine.resume_changes();
+    assert_eq!(client.run("SET k 2"), "+OK");
+    replicate(&leader, &[&follower]);
+    assert_equal(&leader, &follower);
+}
+
+#[test]
+fn memory_can_follow_behind_a_pause_however_many_commands_run() {
+    let (leader, follower) = pair();
+    let (is_done, refused) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let (engine, is_done, refused) = (&leader.engine, &is_done, &refused);
+            scope.spawn(move || {
+                let client = Client::new(engine);
+                client.run(&format!("COUNTER.CREATE c:{writer}"));
+                for number in 0.. {
+                    let lines = [
+                        format!("INCR k:{}", number % 7),
+                        format!("COUNTER.ADD c:{writer} 1"),
+                        format!("SET short:{writer} 1 PX 1"),
+                    ];
+                    for line in &lines {
+                        if client.run(line).starts_with("-TRYAGAIN") {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    if is_done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        for _ in 0..50 {
+            leader.engine.pause_changes(START_US).expect("the log takes commits");
+            // As the group does it: it refuses records, writes what there is, and then another may lead.
+            leader.member.pause();
+            leader.write();
+            let end = leader.engine.log().appended();
+            leader.engine.follow(end).expect("nothing is ahead of the log");
+            leader.engine.resume_changes();
+            leader.lead(START_US);
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    replicate(&leader, &[&follower]);
+    assert_equal(&leader, &follower);
+}
+
+#[test]
 fn a_reader_of_a_follower_sees_all_changes_of_a_record_or_none() {
     let (leader, follower) = pair();
     let is_done = AtomicBool::new(false);
