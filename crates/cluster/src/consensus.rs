@@ -52,6 +52,9 @@ pub enum ChangeError {
     /// The lead was offered, and not taken in time. An election decides who leads.
     #[error("member {0} did not take the lead in time; the members elect a leader")]
     NotTaken(NodeId),
+    /// The commands that run cannot be ended.
+    #[error("commands cannot be paused: {0}")]
+    NotPaused(String),
     /// The list of members would be invalid.
     #[error("{0}")]
     Invalid(String),
@@ -121,7 +124,8 @@ pub trait Consensus: Send + Sync {
     /// The group has begun, a member does not vote, or this one is closed.
     fn init(&self, members: Members) -> io::Result<()>;
 
-    /// Hands the lead over to `to`, once it has everything. Commands are refused meanwhile. Blocks.
+    /// Hands the lead over to `to`, once it has everything. Commands are refused from when it has
+    /// nearly everything. Blocks.
     ///
     /// # Errors
     /// This member does not lead, `to` does not vote, or it lacks entries when `patience` ends:

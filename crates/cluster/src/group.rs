@@ -6,7 +6,7 @@
 //! ```
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc as blocking};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc as blocking};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +25,10 @@ use crate::role::{Role, TermListener};
 use crate::settings::Settings;
 use crate::term::Term;
 use crate::wire::message::decode_ballot;
+
+/// Longest time for which commands are refused because the lead is handed over: the target lacks few entries
+/// then.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// What a member of a group is made of.
 pub struct GroupParts {
@@ -81,6 +85,8 @@ pub struct Group {
     service: GroupService,
     runtime: Handle,
     running: Mutex<Option<Running>>,
+    /// Held while the gate is closed.
+    changing: Mutex<()>,
 }
 
 /// What is there until the member is closed.
@@ -147,7 +153,7 @@ impl Group {
         match (begun, thread) {
             (Ok((node, service, runtime)), Ok(thread)) => {
                 let running = Mutex::new(Some(Running { stop, thread, threads }));
-                Ok(Self { node, service, runtime, running })
+                Ok(Self { node, service, runtime, running, changing: Mutex::default() })
             }
             (begun, thread) => {
                 driver.close();
@@ -179,6 +185,41 @@ impl Group {
         change: impl Future<Output = Result<(), ChangeError>> + Send + 'static,
     ) -> Result<(), ChangeError> {
         self.call(change).unwrap_or(Err(ChangeError::Closed))
+    }
+
+    /// Keeps other changes out.
+    fn alone(&self) -> Result<MutexGuard<'_, ()>, ChangeError> {
+        match self.changing.try_lock() {
+            Ok(alone) => Ok(alone),
+            Err(TryLockError::Poisoned(alone)) => Ok(alone.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(ChangeError::Another),
+        }
+    }
+
+    /// Hands the lead over while no command runs, behind the answers to those that ran.
+    fn transfer_gated(&self, to: NodeId, until: Duration) -> Result<(), ChangeError> {
+        let node = self.node.clone();
+        let term = self
+            .call(async move { node.prepare_transfer(to, until).await })
+            .unwrap_or(Err(ChangeError::Closed))?;
+        self.node.reign.send_answers();
+        let node = self.node.clone();
+        self.change(async move { node.hand_over(term, to, until).await })
+    }
+
+    /// Makes a change that makes the log refuse records, while no command runs.
+    fn change_gated<F: Future<Output = Result<(), ChangeError>> + Send + 'static>(
+        &self,
+        change: impl FnOnce(Node<Real>) -> F,
+    ) -> Result<(), ChangeError> {
+        if !matches!(self.role(), Role::Leading { .. }) {
+            return Err(ChangeError::NotLeader);
+        }
+        let _alone = self.alone()?;
+        self.node.reign.close_gate().map_err(ChangeError::NotPaused)?;
+        let changed = self.change(change(self.node.clone()));
+        self.node.reign.open_gate();
+        changed
     }
 }
 
@@ -261,17 +302,29 @@ impl Consensus for Group {
 
     fn transfer(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
         let node = self.node.clone();
-        self.change(async move { node.transfer(to, patience).await })
+        node.check_transfer(to)?;
+        self.change(async move { node.catch_up(to, patience).await })?;
+        let _alone = self.alone()?;
+        self.node.reign.close_gate().map_err(ChangeError::NotPaused)?;
+        let until = self.node.now() + patience.min(PAUSE_MAX);
+        let changed = self.transfer_gated(to, until);
+        self.node.reign.open_gate();
+        changed
     }
 
     fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
+        let (id, is_voter) = (member.id, member.is_voter);
+        self.change_gated(|node| async move { node.add(member, patience).await })?;
         let node = self.node.clone();
-        self.change(async move { node.join(member, patience).await })
+        self.change(async move { node.catch_up(id, patience).await })?;
+        if !is_voter {
+            return Ok(());
+        }
+        self.change_gated(|node| async move { node.promote(id, patience).await })
     }
 
     fn remove(&self, remove: NodeId, patience: Duration) -> Result<(), ChangeError> {
-        let node = self.node.clone();
-        self.change(async move { node.remove(remove, patience).await })
+        self.change_gated(|node| async move { node.remove(remove, patience).await })
     }
 
     fn close(&self) {

@@ -101,6 +101,21 @@ impl Reign {
         });
     }
 
+    /// See [`TermListener::close_gate`].
+    pub(crate) fn close_gate(&self) -> Result<(), String> {
+        self.listener.close_gate()
+    }
+
+    /// See [`TermListener::send_answers`].
+    pub(crate) fn send_answers(&self) {
+        self.listener.send_answers();
+    }
+
+    /// See [`TermListener::open_gate`].
+    pub(crate) fn open_gate(&self) {
+        self.listener.open_gate();
+    }
+
     /// Makes the log refuse records while `term` is led. Returns false if it is not, or if records
     /// are refused already.
     pub(crate) fn pause(&self, term: Term) -> bool {

@@ -61,6 +61,21 @@ pub trait TermListener: Send + Sync + 'static {
         install();
         self.cut(Lsn::ZERO);
     }
+    /// A change of the leader or of the members is about to make the log refuse records: refuses
+    /// commands, and returns when those that ran have ended, so that none has changed memory when its
+    /// record is refused. Called on the thread that asked for the change, and may block.
+    ///
+    /// # Errors
+    /// Why commands cannot be ended; the change is not made. They are accepted again.
+    fn close_gate(&self) -> Result<(), String> {
+        Ok(())
+    }
+    /// What was executed is committed, and another member is about to be asked to lead: sends the
+    /// answers that waited, as far as that takes a moment. Called as
+    /// [`close_gate`](Self::close_gate), behind it.
+    fn send_answers(&self) {}
+    /// The change was made, or was not: commands run again where the lead is.
+    fn open_gate(&self) {}
 }
 
 /// Listener for a member whose log alone matters.

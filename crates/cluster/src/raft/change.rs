@@ -4,6 +4,9 @@
 //! next entry is the group's own, at the LSN behind the newest record, or the target of a transfer
 //! can have everything. A change behind records that wait for their place would give out an LSN
 //! twice.
+//!
+//! Before the pause, [`TermListener::close_gate`](crate::TermListener::close_gate) has ended the commands
+//! that run: `group` calls it, because it may block.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,18 +28,54 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 const LAG_MAX: u64 = 16;
 
 impl<C: Cfg> Node<C> {
+    /// Waits until `to` lacks few entries: it gets them while writes are paused.
+    ///
+    /// # Errors
+    /// This member does not lead, or `to` lacks entries when `patience` ends.
+    pub(crate) async fn catch_up(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let term = self.leading_term()?;
+        let until = self.now() + patience;
+        loop {
+            let status = self.status();
+            let has = status.matching.get(&to.0).map_or(0, |id| id.index);
+            let behind = status.last.index.saturating_sub(has);
+            if behind <= LAG_MAX {
+                return Ok(());
+            }
+            self.look_again(term, until, behind).await?;
+        }
+    }
+
+    /// Checks that the lead can be handed over to `to`.
+    pub(crate) fn check_transfer(&self, to: NodeId) -> Result<(), ChangeError> {
+        self.leading_term()?;
+        let members = self.members().map_or_else(Vec::new, |members| members.list());
+        if to == self.me() || !members.iter().any(|member| member.id == to && member.is_voter) {
+            return Err(ChangeError::NoVoter(to));
+        }
+        Ok(())
+    }
+
     /// Hands the lead over to `to`, once it has everything. Writes are paused meanwhile.
     ///
     /// # Errors
     /// This member does not lead, `to` does not vote, or it lacks entries when `patience` ends:
     /// nothing has changed. Or it did not take the lead in time: some member will.
+    #[cfg(test)]
     pub(crate) async fn transfer(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
-        let term = self.leading_term()?;
-        let members = self.members().map_or_else(Vec::new, |members| members.list());
-        if to == self.me() || !members.iter().any(|member| member.id == to && member.is_voter) {
-            return Err(ChangeError::NoVoter(to));
-        }
         let until = self.now() + patience;
+        let term = self.prepare_transfer(to, until).await?;
+        self.hand_over(term, to, until).await
+    }
+
+    /// Pauses writes, and waits until `to` has everything and all of it is committed. Returns the term, in
+    /// which nothing can be written any more.
+    ///
+    /// # Errors
+    /// As those of a transfer; nothing has changed.
+    pub(crate) async fn prepare_transfer(&self, to: NodeId, until: Duration) -> Result<Term, ChangeError> {
+        self.check_transfer(to)?;
+        let term = self.leading_term()?;
         self.pause(term)?;
         let ready = async {
             self.drain(term, until).await?;
@@ -46,13 +85,24 @@ impl<C: Cfg> Node<C> {
                 if has == status.last.index && status.applied == status.last {
                     return Ok(());
                 }
-                self.look_again(term, until, status.last.index - has).await?;
+                self.look_again(term, until, status.last.index.saturating_sub(has)).await?;
             }
         };
         let ready: Result<(), ChangeError> = ready.await;
         if let Err(error) = ready {
             self.reign.resume(term);
             return Err(error);
+        }
+        Ok(term)
+    }
+
+    /// Has `to` lead in the place of this member, which leads `term` and is prepared.
+    ///
+    /// # Errors
+    /// This member leads no longer, or `to` did not take the lead in time: some member will.
+    pub(crate) async fn hand_over(&self, term: Term, to: NodeId, until: Duration) -> Result<(), ChangeError> {
+        if self.reign.role.leading() != Some(term) {
+            return Err(ChangeError::NotLeader);
         }
         // Members vote for the target inside the lease: it must have ended before they are asked.
         self.reign.hand_over(term);
@@ -67,38 +117,42 @@ impl<C: Cfg> Node<C> {
         Ok(())
     }
 
-    /// Adds a member that votes once it has caught up. If it is there already as a learner, it
-    /// becomes a voter.
+    /// Adds a member that receives the log and does not vote, unless it is there already.
     ///
     /// # Errors
-    /// This member does not lead; the list of members would be invalid; another change is under
-    /// way; or the new member lacks entries when `patience` ends, and stays a learner.
-    pub(crate) async fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
+    /// This member does not lead; the list of members would be invalid; or another change is under way.
+    pub(crate) async fn add(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
         let term = self.leading_term()?;
         let until = self.now() + patience;
         let known = self.members().ok_or(ChangeError::NotLeader)?;
-        if known.nodes.len() >= MEMBERS_MAX {
-            return Err(ChangeError::Invalid(format!("a group has at most {MEMBERS_MAX} members")));
-        }
-        let (id, is_voter) = (member.id, member.is_voter);
+        let id = member.id;
         let list = Members::new(vec![Member { is_voter: true, ..member }]);
         let nodes = list.map_err(|error| ChangeError::Invalid(error.to_string()))?.nodes;
-        if !known.nodes.contains_key(&id.0) {
-            self.change(term, until, ChangeMembers::AddNodes(nodes)).await?;
-        }
-        loop {
-            let status = self.status();
-            let has = status.matching.get(&id.0).map_or(0, |id| id.index);
-            let behind = status.last.index.saturating_sub(has);
-            if behind <= LAG_MAX {
-                break;
+        match known.nodes.get(&id.0) {
+            Some(place) if Some(place) == nodes.get(&id.0) => Ok(()),
+            Some(_) => Err(ChangeError::Invalid(format!(
+                "the group has a member {id} with another address or directory; a new member takes a number \
+                 that none has had"
+            ))),
+            None if known.nodes.len() >= MEMBERS_MAX => {
+                Err(ChangeError::Invalid(format!("a group has at most {MEMBERS_MAX} members")))
             }
-            self.look_again(term, until, behind).await?;
+            None => self.change(term, until, ChangeMembers::AddNodes(nodes)).await,
         }
-        if !is_voter {
+    }
+
+    /// Makes a member vote that receives the log, unless it does.
+    ///
+    /// # Errors
+    /// This member does not lead, the member is unknown, or another change is under way.
+    pub(crate) async fn promote(&self, node: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        let term = self.leading_term()?;
+        let known = self.members().ok_or(ChangeError::NotLeader)?;
+        if known.voters.iter().all(|set| set.contains(&node.0)) {
             return Ok(());
         }
-        self.change(term, until, ChangeMembers::AddVoterIds(BTreeSet::from([id.0]))).await
+        let until = self.now() + patience;
+        self.change(term, until, ChangeMembers::AddVoterIds(BTreeSet::from([node.0]))).await
     }
 
     /// Removes a member.
