@@ -5,7 +5,7 @@ use crate::durability::recover_error::RecoverError;
 use crate::durability::recovery::{self, OpenLog};
 use crate::durability::snapshot_thread;
 use crate::durability::snapshots::{Requests, Snapshots};
-use crate::group::{Ended, Group, GroupNode, Leadership, Messages, NodeError, keep_with_log};
+use crate::group::{Ended, Group, GroupNode, Leadership, Messages, NodeError, keep_with_log, meeting};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::net::event_loop::{EventLoop, WAKER};
@@ -156,7 +156,8 @@ impl Server {
             // It votes before its data is loaded.
             Some((membership, member)) => {
                 let node = Arc::new(GroupNode::start(&config, membership, &opened.log, member)?);
-                node.found().map_err(|error| StartError::System { what: "start a thread", error })?;
+                let begun = node.found().and_then(|()| meeting::start(&node, &config));
+                begun.map_err(|error| StartError::System { what: "start a thread", error })?;
                 Some(node)
             }
         };
@@ -172,7 +173,7 @@ impl Server {
         let (snapshots, requests) = Snapshots::new(Lsn::default(), opened.log.clock());
         let empty = recovery::empty_engine(&opened.log, &config);
         let confirms = config.cluster_reads == ClusterReads::Index;
-        let group = node.clone().map(|node| Group::new(node.me(), node).confirming_reads(confirms));
+        let group = node.clone().map(|node| Group::of(node).confirming_reads(confirms));
         let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes, group));
         let mut workers = Vec::new();
         let threads = EventLoopThreads::new(polls.len(), &shared.clock);
@@ -422,10 +423,11 @@ pub struct Stopper {
 
 impl Stopper {
     /// Begins a graceful stop: refuses new connections, answers received requests and completes the
-    /// log.
+    /// log. The leader of a group hands the lead to another member first; a second call does not wait for
+    /// that.
     pub fn stop(&self) {
         self.current.is_stopped.store(true, Ordering::SeqCst);
-        self.current.shared.lock().unwrap_or_else(PoisonError::into_inner).stop();
+        self.current.shared.lock().unwrap_or_else(PoisonError::into_inner).stop_gracefully();
     }
 }
 

@@ -24,7 +24,7 @@ use crate::subscription::channel_registry::ChannelRegistry;
 use crate::subscription::http_registry::{HttpRegistry, NeverReached};
 use crate::subscription::ownership::NameOwners;
 use crate::subscription::replay_queue::ReplayQueue;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_changes::Feed;
@@ -39,6 +39,9 @@ const FORGETTING_PAUSE_MS: u64 = 1_000;
 const WATCHED_PAUSE_MS: u64 = 60_000;
 /// Minimum time between two warnings about HTTP on the command port, in seconds.
 const HTTP_WARNING_PAUSE_S: u64 = 60;
+
+/// Pause between two looks at whether the workers have taken a message.
+const BEAT_PAUSE: Duration = Duration::from_micros(200);
 
 /// The server's state, shared by all threads.
 pub(crate) struct Shared {
@@ -358,6 +361,14 @@ impl Shared {
 }
 
 impl Shared {
+    /// Begins a graceful stop. A member of a group that leads hands the lead over first, so that clients
+    /// wait for a moment only; a second call stops at once.
+    pub(crate) fn stop_gracefully(&self) {
+        if !self.group.as_ref().is_some_and(Group::leave) {
+            self.stop();
+        }
+    }
+
     /// Whether this node changes data on its own account: it is alone, or it leads.
     pub(crate) fn leads(&self) -> bool {
         self.group.as_ref().is_none_or(Group::leads)
@@ -383,6 +394,24 @@ impl Shared {
         }
         self.sinks.lead_changed(|| self.leads());
         self.wake_all();
+    }
+
+    /// Waits until each worker has sent the answers that the log's progress up to now allows, at most
+    /// `patience`.
+    pub(crate) fn send_answers(&self, patience: Duration) {
+        let began = self.clock.now();
+        // A worker takes its messages before it looks at the log and sends. The second message is taken when
+        // all of that is done.
+        for _ in 0..2 {
+            let taken = Arc::<AtomicUsize>::default();
+            self.inboxes.iter().for_each(|inbox| inbox.send(Message::Beat(Arc::clone(&taken))));
+            while taken.load(Ordering::Acquire) < self.inboxes.len() {
+                if self.clock.elapsed(began) > patience {
+                    return;
+                }
+                std::thread::sleep(BEAT_PAUSE);
+            }
+        }
     }
 
     /// See [`HttpRegistry::wait_for_log`].

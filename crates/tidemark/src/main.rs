@@ -4,6 +4,7 @@ mod answer;
 mod asking;
 mod bench_command;
 mod cli;
+mod cluster_command;
 mod counted;
 mod log_command;
 mod name;
@@ -68,6 +69,8 @@ enum Command {
     Bench(bench_command::BenchArgs),
     /// Inspect and repair a log's files
     Log(log_command::LogArgs),
+    /// Show a cluster, and change who leads and who its members are
+    Cluster(cluster_command::ClusterArgs),
     /// Verify, export and import prize pools
     Pool(pool_command::PoolArgs),
     /// Write points of time series to files, and take points from files: Parquet, CSV, JSON Lines
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Top(top) => top::run(top),
         Command::Bench(bench) => bench_command::run(bench),
         Command::Log(log) => log_command::run(log),
+        Command::Cluster(cluster) => cluster_command::run(cluster),
         Command::Pool(pool) => pool_command::run(pool),
         Command::Series(series) => series_command::run(series),
     };

@@ -2,8 +2,9 @@
 
 use crate::command::rows::{ConnectionCommand as C, is_watching};
 use crate::command::{
-    changes_command, client_command, cluster_command, command_command, config_command, counter_command,
-    handshake, info, sentinel_command, server_command, subscribe_command, tracking_command, transaction,
+    changes_command, client_command, cluster_change, cluster_command, command_command, config_command,
+    counter_command, handshake, info, sentinel_command, server_command, subscribe_command, tracking_command,
+    transaction,
     watch_command,
 };
 use crate::context::Context;
@@ -114,7 +115,10 @@ fn dispatch(
         C::Wait => wait::wait_replicas(session, args, cx),
         C::WaitAof => wait::wait_aof(session, args, cx),
 
+        C::ClusterFailover => cluster_change::failover(session, args, cx),
+        C::ClusterForget => cluster_change::forget(session, args, cx),
         C::ClusterInfo => cluster_command::info(session, cx),
+        C::ClusterJoin => cluster_change::join(session, args, cx),
         C::ClusterKeySlot => cluster_command::key_slot(session, args),
         C::ClusterLinks => cluster_command::links(session, cx),
         C::ClusterMyId => cluster_command::my_id(session, cx),
@@ -129,6 +133,8 @@ fn dispatch(
         C::SentinelMyId => sentinel_command::my_id(session, cx),
         C::SentinelReplicas => sentinel_command::followers(session, args, cx),
         C::SentinelSentinels => sentinel_command::sentinels(session, args, cx),
+        C::ClusterStatus => cluster_change::status(session, cx),
+        C::ClusterTransfer => cluster_change::transfer(session, args, cx),
         C::ReadOnly => cluster_command::read_followers(session, true, cx),
         C::ReadWrite => cluster_command::read_followers(session, false, cx),
         C::Asking => cluster_command::asking(session, cx),

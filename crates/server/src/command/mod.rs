@@ -11,6 +11,7 @@
 pub(crate) mod changes_command;
 pub(crate) mod channel_command;
 pub(crate) mod client_command;
+pub(crate) mod cluster_change;
 pub(crate) mod cluster_command;
 mod command_categories;
 mod command_command;

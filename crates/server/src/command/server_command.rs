@@ -55,7 +55,7 @@ pub(crate) fn shutdown(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     if options.iter().any(|option| parse::is(option, "SAVE")) {
         cx.shared.snapshots.want_last();
     }
-    cx.shared.stop();
+    cx.shared.stop_gracefully();
     Ok(())
 }
 

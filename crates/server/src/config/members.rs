@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemark_cluster::{Member, Members, NodeId};
+use tidemark_cluster::{ADDRESS_BYTES_MAX, Member, Members, NodeId};
 
 /// Parses members separated by commas or spaces, each as `NUMBER=PEERS/CLIENTS`.
 pub(super) fn members(text: &str) -> Result<Vec<Member>, String> {
@@ -25,15 +25,41 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, String> {
     }
 }
 
+/// Parses the addresses of a member that joins: `PEERS/CLIENTS`, or nothing.
+pub(super) fn addresses(text: &str) -> Result<Option<(String, String)>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match text.split_once('/') {
+        Some((peers, clients)) if is_address(peers) && is_address(clients) && peers != clients => {
+            Ok(Some((peers.to_owned(), clients.to_owned())))
+        }
+        _ => Err(format!("'{text}' is not PEERS/CLIENTS such as 10.0.0.4:8379/10.0.0.4:7379")),
+    }
+}
+
+/// Parses servers separated by commas or spaces, each as `HOST:PORT`.
+pub(super) fn servers(text: &str) -> Result<Vec<String>, String> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let server = |word: &str| {
+        if is_address(word) { Ok(word.to_owned()) } else { Err(format!("'{word}' is not HOST:PORT")) }
+    };
+    words.map(server).collect()
+}
+
+/// Returns whether a text is an address as `HOST:PORT`, of at most [`ADDRESS_BYTES_MAX`] bytes.
+pub(crate) fn is_address(text: &str) -> bool {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    let is_plain = text.len() <= ADDRESS_BYTES_MAX
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"/,=".contains(&byte));
+    is_plain && port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
 fn member(word: &str) -> Result<Member, String> {
     let wrong = || format!("'{word}' is not a member such as 1=10.0.0.1:8379/10.0.0.1:7379");
     let (number, addresses) = word.split_once('=').ok_or_else(wrong)?;
     let (peers, clients) = addresses.split_once('/').ok_or_else(wrong)?;
-    let has_port = |address: &str| {
-        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
-        port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
-    };
-    if !has_port(peers) || !has_port(clients) {
+    if !is_address(peers) || !is_address(clients) {
         return Err(wrong());
     }
     Ok(Member {
@@ -81,6 +107,19 @@ mod tests {
         assert_eq!(show_members(&three), THREE);
         assert_eq!(members(&THREE.replace(',', " ")), Ok(three));
         assert_eq!(members(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_new_member_says_where_it_is_and_whom_it_asks() {
+        let both = ("a:1".to_owned(), "[::1]:2".to_owned());
+        assert_eq!((addresses("a:1/[::1]:2"), addresses("")), (Ok(Some(both)), Ok(None)));
+        for text in ["a:1", "a:1/a:1", "a/b", "a:1/b:0", "/", "a:1/b:2/c:3"] {
+            let refusal = addresses(text).expect_err(text);
+            assert!(refusal.contains("is not PEERS/CLIENTS"), "{refusal}");
+        }
+        assert_eq!(servers("a:1, b:2"), Ok(vec!["a:1".to_owned(), "b:2".to_owned()]));
+        assert_eq!(servers(""), Ok(vec![]));
+        assert!(servers("a:1,b").expect_err("no port").contains("'b' is not HOST:PORT"));
     }
 
     #[test]

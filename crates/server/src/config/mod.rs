@@ -17,6 +17,7 @@ pub use event_selection::EventSelection;
 pub use file::{FileError, print};
 pub(crate) use flags::unknown_variables;
 pub use flags::{ConfigError, ServeArgs};
+pub(crate) use members::is_address;
 pub use setting::{SETTINGS, Setting, find};
 pub use short_help::short_help;
 pub(crate) use suggestion::nearest;
@@ -258,6 +259,10 @@ pub struct Config {
     pub cluster_name: String,
     /// What a leader does before it answers reads.
     pub cluster_reads: ClusterReads,
+    /// Where the others and clients reach a member that joins, as `HOST:PORT` each.
+    pub cluster_address: Option<(String, String)>,
+    /// Servers of members that a new member asks to take it in.
+    pub cluster_join: Vec<String>,
     /// Heartbeats and elections.
     pub cluster_timing: ClusterTiming,
     /// TLS between members.
@@ -346,6 +351,8 @@ impl Default for Config {
             cluster_members: Vec::new(),
             cluster_name: "tidemark".to_owned(),
             cluster_reads: ClusterReads::Lease,
+            cluster_address: None,
+            cluster_join: Vec::new(),
             cluster_timing: ClusterTiming::LAN,
             cluster_tls: ClusterTls::default(),
             cluster_accept_loss: false,

@@ -1,6 +1,6 @@
 //! The table of settings: the source of flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
-use super::members::{cluster_name, members, show_members};
+use super::members::{addresses, cluster_name, members, servers, show_members};
 use super::value::{
     DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,
     output_limits, permissions, seconds, show_bind_addresses, show_memory_limit, show_output_limits,
@@ -1238,6 +1238,36 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.cluster_reads.name().to_owned(),
         set: |_, config, text| ClusterReads::parse(text).map(|reads| config.cluster_reads = reads),
+    },
+    Setting {
+        name: "cluster-address",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "PEERS/CLIENTS",
+        help: "Where a new member listens for other members, and where clients reach it, such as \
+               10.0.0.4:8379/10.0.0.4:7379. Read with cluster-join at the first start of a directory.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| {
+            let both = config.cluster_address.as_ref();
+            both.map_or(String::new(), |(peers, clients)| format!("{peers}/{clients}"))
+        },
+        set: |_, config, text| addresses(text).map(|both| config.cluster_address = both),
+    },
+    Setting {
+        name: "cluster-join",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "SERVERS",
+        help: "Members of a running cluster that this server asks to take it in as a new member, as HOST:PORT for \
+               clients, separated by commas. The password is requirepass. Needs cluster-node, with a number that no \
+               member has had, cluster-address and an empty directory.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_join.join(","),
+        set: |_, config, text| servers(text).map(|servers| config.cluster_join = servers),
     },
     Setting {
         name: "cluster-heartbeat-ms",

@@ -48,7 +48,7 @@ pub(crate) struct Leadership {
     changed: Condvar,
     /// Held while memory is loaded, and while the log is replaced.
     loading: Mutex<()>,
-    /// The term in which commands run here; 0 if they do not.
+    /// The term in which commands run here, with [`GATE_CLOSED`] during a change; 0 if they do not.
     serving: AtomicU64,
     /// The server over the memory of now.
     server: RwLock<Weak<Shared>>,
@@ -57,6 +57,12 @@ pub(crate) struct Leadership {
     /// When memory had everything that was committed, last. Milliseconds after `began`.
     caught_up_ms: AtomicU64,
 }
+
+/// In `serving`: commands are refused because the leader or the members are being changed.
+const GATE_CLOSED: u64 = 1 << 63;
+
+/// Longest wait for the workers to send the answers that waited, before another member leads.
+const ANSWERS_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How far memory may be behind for reads on followers.
 const FRESH: Duration = Duration::from_secs(1);
@@ -75,9 +81,16 @@ impl Leadership {
         }
     }
 
-    /// Returns whether commands may run here as those of `term`. One load.
-    pub(crate) fn serves(&self, term: Term) -> bool {
+    /// Returns whether commands may run here now as those of `term`. One load.
+    #[inline]
+    pub(crate) fn admits(&self, term: Term) -> bool {
         term.0 != 0 && self.serving.load(Ordering::Acquire) == term.0
+    }
+
+    /// Returns whether memory leads in `term`: commands run here, unless a change refuses them for a moment.
+    /// One load.
+    pub(crate) fn serves(&self, term: Term) -> bool {
+        term.0 != 0 && self.serving.load(Ordering::Acquire) & !GATE_CLOSED == term.0
     }
 
     /// Notes that memory has everything that is committed.
@@ -197,6 +210,40 @@ impl Leadership {
         self.changed.notify_all();
     }
 
+    /// See [`TermListener::close_gate`](tidemark_cluster::TermListener::close_gate).
+    pub(super) fn close_gate(&self) -> Result<(), String> {
+        {
+            // Under the lock: the term may end meanwhile.
+            let _decisions = self.decisions();
+            let term = self.serving.load(Ordering::Acquire);
+            if term == 0 {
+                return Err("this member does not lead, or has just begun to".to_owned());
+            }
+            self.serving.store(term | GATE_CLOSED, Ordering::Release);
+        }
+        let Some(server) = self.server() else { return Ok(()) };
+        server.engine.pause_changes(server.clock.now_us()).map_err(|error| {
+            self.open_gate();
+            error.to_string()
+        })
+    }
+
+    /// See [`TermListener::send_answers`](tidemark_cluster::TermListener::send_answers).
+    pub(super) fn send_answers(&self) {
+        if let Some(server) = self.server() {
+            server.send_answers(ANSWERS_PATIENCE);
+        }
+    }
+
+    /// See [`TermListener::open_gate`](tidemark_cluster::TermListener::open_gate).
+    pub(super) fn open_gate(&self) {
+        if let Some(server) = self.server() {
+            server.engine.resume_changes();
+        }
+        let _decisions = self.decisions();
+        self.serving.fetch_and(!GATE_CLOSED, Ordering::AcqRel);
+    }
+
     /// See [`TermListener::end_log`](tidemark_cluster::TermListener::end_log).
     pub(super) fn end_log(&self, end: Lsn) {
         self.decisions().end.get_or_insert(end);
@@ -251,6 +298,26 @@ mod tests {
         assert!(!leadership.serves(Term(3)));
         leadership.serve(Term(3), never);
         assert!(!leadership.serves(Term(3)), "it is too late");
+    }
+
+    #[test]
+    fn no_command_runs_while_the_gate_is_closed_and_memory_leads_on() {
+        let leadership = Leadership::new(&Clock::System);
+        let refused = leadership.close_gate().expect_err("it does not lead");
+        assert!(refused.contains("does not lead"), "{refused}");
+        leadership.begin_term(Term(3), Lsn(9));
+        leadership.serve(Term(3), || {});
+        assert!(leadership.admits(Term(3)));
+        leadership.close_gate().expect("no command runs");
+        assert!(!leadership.admits(Term(3)) && leadership.serves(Term(3)));
+        leadership.open_gate();
+        assert!(leadership.admits(Term(3)));
+        // The term ends behind a closed gate, as when the lead was handed over.
+        leadership.close_gate().expect("no command runs");
+        leadership.end_term();
+        assert!(!leadership.serves(Term(3)));
+        leadership.open_gate();
+        assert!(!leadership.admits(Term(3)) && !leadership.serves(Term(0)));
     }
 
     #[test]

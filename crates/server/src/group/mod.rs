@@ -5,6 +5,7 @@
 //!                                                                     ▲
 //!                      net::event_loop, http: has the term ended? ────┘◄── leadership ◄── node: consensus
 //!
+//!   operations: what operators ask for      joining, meeting: what a member asks the others' servers
 //!   seat: which member is this directory?      memory: follows the log, or is at its end
 //!   messages: what PUBLISH says, to the subscribers of the other members
 //! ```
@@ -12,11 +13,14 @@
 //! What is told waits for the log's committed watermark in every mode: `Settings::waits_for_commit`.
 
 mod consensus;
+mod joining;
 mod leadership;
+pub(crate) mod meeting;
 mod memory;
 mod message;
 mod messages;
 mod node;
+mod operations;
 #[cfg(test)]
 pub(crate) mod planted;
 mod seat;
@@ -30,6 +34,7 @@ pub(crate) use message::Published;
 pub(crate) use messages::Messages;
 pub use node::NodeError;
 pub(crate) use node::{GroupNode, Membership};
+pub(crate) use operations::{Change, MemberView, Operations, View};
 pub use seat::SeatError;
 
 use std::sync::Arc;
@@ -47,6 +52,8 @@ pub(crate) struct Group {
     leader_changes: AtomicU64,
     /// The members are asked before reads are answered: a lease does not do.
     confirms_reads: bool,
+    /// What operators ask for; `None` over a planted consensus.
+    operations: Option<Arc<Operations>>,
 }
 
 impl Group {
@@ -59,7 +66,19 @@ impl Group {
             last_leader: AtomicU64::new(0),
             leader_changes: AtomicU64::new(0),
             confirms_reads: false,
+            operations: None,
         }
+    }
+
+    /// Creates the membership of this process.
+    pub(crate) fn of(node: Arc<GroupNode>) -> Group {
+        let operations = Some(Operations::new(Arc::clone(&node)));
+        Group { operations, ..Group::new(node.me(), node) }
+    }
+
+    /// Returns what operators ask for.
+    pub(crate) fn operations(&self) -> Option<&Arc<Operations>> {
+        self.operations.as_ref()
     }
 
     /// Has the members asked before reads are answered, if `confirms`.
@@ -134,6 +153,11 @@ impl Group {
     /// Returns how often another leader was seen than before.
     pub(crate) fn leader_changes(&self) -> u64 {
         self.leader_changes.load(Ordering::Relaxed)
+    }
+
+    /// If this member leads, hands the lead over and then stops the server: see [`Operations::leave`].
+    pub(crate) fn leave(&self) -> bool {
+        self.operations.as_ref().is_some_and(Operations::leave)
     }
 
     /// Returns the term that this member leads; 0 if it follows.

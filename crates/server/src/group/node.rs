@@ -1,6 +1,7 @@
 //! This process as a member of a group: its place, its connections, and the consensus over its log.
 
 use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role, Status};
+use super::joining;
 use super::leadership::Leadership;
 use super::message::Published;
 use super::messages::{self, MemberService, Messages};
@@ -52,6 +53,9 @@ pub enum NodeError {
         /// The members.
         members: String,
     },
+    /// The member cannot join a cluster.
+    #[error("this member cannot join a cluster: {0}")]
+    Join(String),
     /// A setting does not fit a member.
     #[error("a member of a cluster cannot have {what}")]
     Setting {
@@ -106,14 +110,15 @@ impl From<io::Error> for NodeError {
 
 /// This process as a member of a group.
 pub(crate) struct GroupNode {
-    seat: Seat,
-    group: Group,
-    transport: TcpTransport,
-    leadership: Arc<Leadership>,
+    pub(super) seat: Seat,
+    pub(super) group: Group,
+    pub(super) transport: TcpTransport,
+    pub(super) leadership: Arc<Leadership>,
     messages: Arc<Messages>,
     /// The thread of the messages.
     messenger: Mutex<Option<JoinHandle<()>>>,
     founding: Mutex<Option<Founding>>,
+    is_closed: Arc<AtomicBool>,
     suspicion: Mutex<Option<SuspicionFile>>,
 }
 
@@ -130,6 +135,10 @@ impl Membership {
         let found = Seat::read(&config.dir)?;
         let is_new = found.is_none();
         let seat = match (found, config.cluster_node) {
+            (None, 0) if !config.cluster_join.is_empty() => {
+                let reason = "set cluster-node to a number that no member has had";
+                return Err(NodeError::Join(reason.to_owned()));
+            }
             (None, 0) => return Ok(None),
             (Some(seat), 0) => seat,
             (Some(seat), node) => {
@@ -226,6 +235,7 @@ impl GroupNode {
             me: seat.node,
             leadership: Arc::clone(&leadership),
             messages: Arc::clone(&messages),
+            founders: seat.founders.clone(),
             transport: OnceLock::new(),
         });
         let parts = GroupParts {
@@ -262,6 +272,7 @@ impl GroupNode {
             messages,
             messenger: Mutex::new(Some(messenger)),
             founding: Mutex::default(),
+            is_closed: Arc::default(),
             suspicion: Mutex::new(Some(suspicion)),
         };
         node.meet_members();
@@ -272,16 +283,32 @@ impl GroupNode {
     fn meet_members(&self) {
         let members = self.group.members();
         if !members.is_empty() {
-            self.transport.set_roster(roster(self.seat.node, &members));
+            let known = known(self.seat.node, &members, &self.seat.founders);
+            self.transport.set_roster(roster(self.seat.node, &known));
             self.messages.set_peers(others(self.seat.node, &members));
         }
+    }
+
+    /// Tells the network who the members are as another one says it: this one may lack the entries that
+    /// name them.
+    pub(super) fn note_told(&self, told: &[Member]) {
+        let own = self.group.members();
+        let mut members = known(self.seat.node, &own, &self.seat.founders);
+        members.retain(|member| told.iter().all(|other| other.id != member.id));
+        members.extend_from_slice(told);
+        self.transport.set_roster(roster(self.seat.node, &members));
+    }
+
+    /// Returns whether the member is closed; others keep it to see that.
+    pub(super) fn is_closed(&self) -> &Arc<AtomicBool> {
+        &self.is_closed
     }
 
     /// Founds the group once all of its first members are there, if that is for this one to do: the one
     /// with the lowest number. From then on the network admits the members' own directories only.
     pub(crate) fn found(self: &Arc<Self>) -> io::Result<()> {
         let founder = self.seat.founders.iter().map(|member| member.id).min();
-        if founder != Some(self.seat.node) || !self.group.members().is_empty() {
+        if self.seat.joins || founder != Some(self.seat.node) || !self.group.members().is_empty() {
             return Ok(());
         }
         let (node, is_over) = (Arc::clone(self), Arc::<AtomicBool>::default());
@@ -347,6 +374,7 @@ impl GroupNode {
 
     /// Ends this member's part, and notes that it ended as it should. The log stays open.
     pub(crate) fn close(&self) -> io::Result<()> {
+        self.is_closed.store(true, Ordering::Release);
         if let Some(Founding { thread, is_over }) =
             self.founding.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
@@ -376,7 +404,8 @@ impl Consensus for GroupNode {
 
     fn admit(&self) -> Result<Term, Refusal> {
         match self.group.admit() {
-            Ok(term) if self.leadership.serves(term) => Ok(term),
+            Ok(term) if self.leadership.admits(term) => Ok(term),
+            Ok(term) if self.leadership.serves(term) => Err(Refusal::Changing),
             Ok(_) => Err(Refusal::NoLeader),
             refused => refused,
         }
@@ -454,6 +483,9 @@ fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
 
 /// Gives a directory its first place.
 fn first_seat(config: &Config, node: NodeId) -> Result<Seat, NodeError> {
+    if !config.cluster_join.is_empty() {
+        return joining::seat(config, node).map_err(NodeError::Join);
+    }
     let founders = config.cluster_members.clone();
     if !founders.iter().any(|member| member.id == node) {
         let members = founders.iter().map(|member| member.id.to_string()).collect::<Vec<_>>().join(", ");
@@ -461,7 +493,7 @@ fn first_seat(config: &Config, node: NodeId) -> Result<Seat, NodeError> {
             if members.is_empty() { "no members".to_owned() } else { format!("the members {members}") };
         return Err(NodeError::Unlisted { node, members });
     }
-    Ok(Seat { cluster: cluster_of(&founders), node, directory: RandomId::draw()?, founders })
+    Ok(Seat { cluster: cluster_of(&founders), node, directory: RandomId::draw()?, founders, joins: false })
 }
 
 /// Returns the name of the cluster that these members found: the same at each of them.
@@ -482,6 +514,17 @@ fn cluster_of(founders: &[Member]) -> RandomId {
 /// Returns the other members.
 fn others(me: NodeId, members: &[Member]) -> Vec<NodeId> {
     members.iter().map(|member| member.id).filter(|id| *id != me).collect()
+}
+
+/// Returns the members by the newest entry that names them. Until that names this member, which has not got
+/// all entries yet, those that it was told of when it joined are members too.
+fn known(me: NodeId, members: &[Member], founders: &[Member]) -> Vec<Member> {
+    let mut known = members.to_vec();
+    if members.iter().all(|member| member.id != me) {
+        let is_new = |founder: &&Member| members.iter().all(|member| member.id != founder.id);
+        known.extend(founders.iter().filter(is_new).cloned());
+    }
+    known
 }
 
 /// Returns the members that a member admits: all others.
@@ -515,6 +558,7 @@ impl VoteStore for Votes {
 /// Passes on what the group decides: to memory, and to the network.
 struct Listener {
     me: NodeId,
+    founders: Vec<Member>,
     leadership: Arc<Leadership>,
     messages: Arc<Messages>,
     /// `None` until the member is connected.
@@ -551,10 +595,22 @@ impl TermListener for Listener {
         self.leadership.replace_log(install);
     }
 
+    fn close_gate(&self) -> Result<(), String> {
+        self.leadership.close_gate()
+    }
+
+    fn send_answers(&self) {
+        self.leadership.send_answers();
+    }
+
+    fn open_gate(&self) {
+        self.leadership.open_gate();
+    }
+
     fn members(&self, members: &[Member]) {
         self.messages.set_peers(others(self.me, members));
         if let Some(transport) = self.transport.get() {
-            transport.set_roster(roster(self.me, members));
+            transport.set_roster(roster(self.me, &known(self.me, members, &self.founders)));
         }
     }
 }

@@ -30,8 +30,10 @@ pub(crate) struct Seat {
     pub(crate) node: NodeId,
     /// The directory, drawn when it got its place.
     pub(crate) directory: RandomId,
-    /// The members that found the group.
+    /// The members that found the group; of a member that joins, those that were there, and itself.
     pub(crate) founders: Vec<Member>,
+    /// The member joins a group that is there.
+    pub(crate) joins: bool,
 }
 
 /// Why a directory's place cannot be read or written.
@@ -75,6 +77,8 @@ struct Text {
     cluster: String,
     node: u64,
     directory: String,
+    #[serde(default)]
+    joins: bool,
     founders: Vec<FounderText>,
 }
 
@@ -84,6 +88,8 @@ struct FounderText {
     node: u64,
     peers: String,
     clients: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
 }
 
 impl Seat {
@@ -103,18 +109,22 @@ impl Seat {
         let invalid = |reason: String| SeatError::Content { path: path.clone(), reason };
         let text: Text = toml::from_str(&text).map_err(|error| invalid(error.message().to_owned()))?;
         let id = |text: &str| text.parse::<RandomId>().map_err(|error| invalid(error.to_string()));
-        let founders = text.founders.into_iter().map(|founder| Member {
-            id: NodeId(founder.node),
-            peer_address: founder.peers,
-            client_address: founder.clients,
-            directory: None,
-            is_voter: true,
-        });
+        let founder = |founder: FounderText| {
+            Ok(Member {
+                id: NodeId(founder.node),
+                peer_address: founder.peers,
+                client_address: founder.clients,
+                directory: founder.directory.as_deref().map(id).transpose()?,
+                is_voter: true,
+            })
+        };
+        let founders = text.founders.into_iter().map(founder).collect::<Result<_, SeatError>>()?;
         Ok(Some(Seat {
             cluster: id(&text.cluster)?,
             node: NodeId(text.node),
             directory: id(&text.directory)?,
-            founders: founders.collect(),
+            founders,
+            joins: text.joins,
         }))
     }
 
@@ -125,6 +135,7 @@ impl Seat {
             cluster: self.cluster.to_string(),
             node: self.node.0,
             directory: self.directory.to_string(),
+            joins: self.joins,
             founders: self
                 .founders
                 .iter()
@@ -132,6 +143,7 @@ impl Seat {
                     node: member.id.0,
                     peers: member.peer_address.clone(),
                     clients: member.client_address.clone(),
+                    directory: member.directory.map(|directory| directory.to_string()),
                 })
                 .collect(),
         };
@@ -178,6 +190,7 @@ mod tests {
             node: NodeId(2),
             directory: RandomId([9; 16]),
             founders: (1..4).map(founder).collect(),
+            joins: false,
         }
     }
 
@@ -188,6 +201,10 @@ mod tests {
         seat().write(directory.path()).expect("written");
         assert_eq!(Seat::read(directory.path()).expect("valid"), Some(seat()));
         seat().write(directory.path()).expect("written again");
+        let mut joining = Seat { joins: true, ..seat() };
+        joining.founders[1].directory = Some(RandomId([3; 16]));
+        joining.write(directory.path()).expect("written again");
+        assert_eq!(Seat::read(directory.path()).expect("valid"), Some(joining));
         let names: Vec<_> = fs::read_dir(directory.path()).expect("readable").collect();
         assert_eq!(names.len(), 1, "nothing is left over: {names:?}");
     }

@@ -11,7 +11,7 @@ use crate::net::offload_queue::OffloadResult;
 use crate::subscription::ownership::FencingToken;
 use mio::Waker;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::watch::SharedQuery;
@@ -57,6 +57,8 @@ pub(crate) enum Message {
     Unblock(ConnectionId, Unblock, Option<Arc<Waiter>>),
     /// `CLIENT PAUSE` has changed: recheck the clients that wait for its end.
     PauseChanged,
+    /// Count that the worker was here.
+    Beat(Arc<AtomicUsize>),
     /// Stop accepting, answer what was received, and end.
     Stop,
 }

@@ -14,6 +14,7 @@ mod circles;
 mod cli;
 mod cli_server;
 mod cluster;
+mod cluster_changes;
 mod cluster_clients;
 mod cluster_snapshots;
 mod cluster_tls;

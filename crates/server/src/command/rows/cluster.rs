@@ -1,7 +1,9 @@
 //! Rows of commands about the group as a Redis Cluster.
 
 use super::{ConnectionCommand as C, row};
-use tidemark_engine::command::flags::{FAST, LOADING, RESERVED, STALE, WITHOUT_DATA};
+use tidemark_engine::command::flags::{
+    ADMIN, FAST, LOADING, NO_MULTI, NOSCRIPT, RESERVED, STALE, WITHOUT_DATA,
+};
 use tidemark_engine::command::{COUNT_KEYS_IN_SLOT, Group, KEYS_IN_SLOT, KeySpec};
 use tidemark_engine::{Command, Run};
 
@@ -32,7 +34,39 @@ const fn view(id: u16, name: &'static str, run: C) -> Command {
     row(Group::Cluster, id, name, 2, STALE | RESERVED | WITHOUT_DATA, run)
 }
 
+/// Creates the row of a subcommand that changes the group.
+const fn change(id: u16, name: &'static str, arity: i16, run: C) -> Command {
+    row(Group::Cluster, id, name, arity, ADMIN | NO_MULTI | NOSCRIPT | STALE | WITHOUT_DATA, run)
+}
+
 const SUBCOMMANDS: &[Command] = &[
+    change(1055, "failover", -2, C::ClusterFailover).doc(
+        "3.0.0",
+        "O(1)",
+        "[FORCE | TAKEOVER]",
+        "Begins to ask the leader to give this member the lead.",
+    ),
+    change(1056, "forget", 3, C::ClusterForget).doc(
+        "3.0.0",
+        "O(1)",
+        "node",
+        "Begins to remove a member; CLUSTER STATUS says how it ended.",
+    ),
+    change(1057, "join", 7, C::ClusterJoin).doc(
+        "1.0.0",
+        "O(1)",
+        "node peers clients directory cluster",
+        "Begins to add a member; CLUSTER STATUS says how it ended.",
+    ),
+    row(Group::Cluster, 1058, "status", 2, ADMIN | LOADING | STALE | WITHOUT_DATA, C::ClusterStatus)
+        .tips(&["nondeterministic_output"])
+        .doc("1.0.0", "O(N) with N the members", "", "Describes the group as this member sees it."),
+    change(1059, "transfer", 3, C::ClusterTransfer).doc(
+        "1.0.0",
+        "O(1)",
+        "node",
+        "Begins to give another member the lead; CLUSTER STATUS says how it ended.",
+    ),
     view(1044, "info", C::ClusterInfo).tips(&["nondeterministic_output"]).doc(
         "3.0.0",
         "O(1)",

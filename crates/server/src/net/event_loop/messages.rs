@@ -7,6 +7,7 @@ use crate::events::invalidation;
 use crate::net::connection::CloseReason;
 use crate::net::inbox::Message;
 use crate::wait;
+use std::sync::atomic::Ordering;
 use tidemark_engine::watch::Query;
 
 /// Most rounds of messages in one turn. Bounds clients that wake each other in a cycle.
@@ -32,6 +33,10 @@ impl WorkerState {
         let connection_id = match message {
             Message::Stop => return self.begin_stop(cx),
             Message::PauseChanged => return self.look_after_pause(cx),
+            Message::Beat(taken) => {
+                taken.fetch_add(1, Ordering::AcqRel);
+                return;
+            }
             Message::Emitted(query) => return self.emit(&query, cx),
             Message::Broadcast(broadcast) => return broadcast.pass_on(),
             Message::Invalidated(connection_id, source) => {

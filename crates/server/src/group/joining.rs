@@ -1,0 +1,150 @@
+//! What a member asks the other members' servers, as a client of theirs.
+
+use super::seat::Seat;
+use crate::config::Config;
+use crate::resp::decode::Limits;
+use crate::resp::{Decoder, Value, encode_request};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+use tidemark_cluster::{MEMBERS_MAX, Member, NodeId, RandomId};
+
+/// Longest wait for a connection, and for an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Largest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Sends a command to a server, behind the password if there is one.
+pub(super) fn call(address: &str, password: &str, command: &[&str]) -> io::Result<Value> {
+    let target = address.to_socket_addrs()?.next();
+    let target = target.ok_or_else(|| io::Error::other("the name has no address"))?;
+    let mut stream = TcpStream::connect_timeout(&target, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    if !password.is_empty() {
+        encode_request(&mut request, &["AUTH", password]);
+    }
+    encode_request(&mut request, command);
+    stream.write_all(&request)?;
+    let limits = Limits {
+        line_bytes: ANSWER_BYTES_MAX,
+        bulk_bytes: ANSWER_BYTES_MAX,
+        value_bytes: ANSWER_BYTES_MAX,
+        elements: ANSWER_BYTES_MAX,
+        depth: 8,
+    };
+    let mut decoder = Decoder::new(limits);
+    let mut wanted = if password.is_empty() { 1 } else { 2 };
+    let mut buffer = [0; 4096];
+    loop {
+        while let Some(value) = decoder.next_value().map_err(io::Error::other)? {
+            wanted -= 1;
+            if wanted == 0 {
+                return Ok(value);
+            }
+            if let Some(error) = value.as_error() {
+                return Err(io::Error::other(String::from_utf8_lossy(error).into_owned()));
+            }
+        }
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => decoder.feed(&buffer[..read]),
+        }
+    }
+}
+
+/// The group as another member describes it.
+pub(super) struct Told {
+    pub(super) cluster: RandomId,
+    pub(super) is_leader: bool,
+    pub(super) leader: Option<NodeId>,
+    pub(super) members: Vec<Member>,
+}
+
+/// Asks a member about the group.
+pub(super) fn ask(address: &str, password: &str) -> io::Result<Told> {
+    let answer = call(address, password, &["CLUSTER", "STATUS"])?;
+    if let Some(error) = answer.as_error() {
+        return Err(io::Error::other(String::from_utf8_lossy(error).into_owned()));
+    }
+    told(&answer).ok_or_else(|| io::Error::other("its answer to CLUSTER STATUS is not one of this version"))
+}
+
+fn told(answer: &Value) -> Option<Told> {
+    let field = |map: &Value, name: &str| {
+        let pairs = map.as_pairs()?;
+        let found = pairs.into_iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes()));
+        found.map(|(_, value)| value.clone())
+    };
+    let text = |map: &Value, name: &str| String::from_utf8(field(map, name)?.as_bytes()?.to_vec()).ok();
+    let number = |map: &Value, name: &str| u64::try_from(field(map, name)?.as_integer()?).ok();
+    let member = |map: &Value| {
+        Some(Member {
+            id: NodeId(number(map, "node")?),
+            peer_address: text(map, "peers")?,
+            client_address: text(map, "clients")?,
+            directory: text(map, "directory").and_then(|directory| directory.parse().ok()),
+            is_voter: number(map, "votes")? == 1,
+        })
+    };
+    Some(Told {
+        cluster: text(answer, "cluster")?.parse().ok()?,
+        is_leader: text(answer, "role")? == "leader",
+        leader: number(answer, "leader").map(NodeId),
+        members: field(answer, "members")?.as_elements()?.iter().map(member).collect::<Option<_>>()?,
+    })
+}
+
+/// Gives the directory of a new member its place, as the cluster that it is to join has it.
+///
+/// # Errors
+/// Why it cannot join, and what to do.
+pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
+    let refused = |reason: String| Err(reason);
+    let Some((peers, clients)) = config.cluster_address.clone() else {
+        return refused(
+            "set cluster-address to PEERS/CLIENTS, where the others and clients reach it".to_owned(),
+        );
+    };
+    let mut reasons = Vec::new();
+    for address in &config.cluster_join {
+        let told = match ask(address, &config.requirepass) {
+            Ok(told) if !told.members.is_empty() => told,
+            Ok(_) => {
+                reasons.push(format!("{address}: the cluster is not founded yet"));
+                continue;
+            }
+            Err(error) => {
+                reasons.push(format!("{address}: {error}"));
+                continue;
+            }
+        };
+        if told.members.iter().any(|member| member.id == node) {
+            return refused(format!(
+                "the cluster has a member {node}; a new one takes a number that none has had"
+            ));
+        }
+        if told.members.len() >= MEMBERS_MAX {
+            return refused(format!("the cluster has {MEMBERS_MAX} members, which is the limit"));
+        }
+        if let Some(member) = told
+            .members
+            .iter()
+            .find(|member| member.peer_address == peers || member.client_address == clients)
+        {
+            return refused(format!("member {} has an address of cluster-address", member.id));
+        }
+        let directory = RandomId::draw().map_err(|error| error.to_string())?;
+        let own = Member {
+            id: node,
+            peer_address: peers,
+            client_address: clients,
+            directory: Some(directory),
+            is_voter: true,
+        };
+        let founders = told.members.into_iter().chain([own]).collect();
+        return Ok(Seat { cluster: told.cluster, node, directory, founders, joins: true });
+    }
+    refused(format!("no member of cluster-join can be asked: {}", reasons.join("; ")))
+}

@@ -1,0 +1,238 @@
+//! What is wrong with a cluster, and what to do about it.
+
+use super::picture::{Drawn, Picture};
+
+/// Entries that a member may lack while it is at work as it should.
+const LAG_ENTRIES_MAX: u64 = 1_000;
+
+/// Longest time since most members answered the leader while it is well. Longer than any heartbeat that a
+/// busy machine delays.
+const QUORUM_AGE_MS_MAX: u64 = 3_000;
+
+/// Something that is wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) wrong: String,
+    pub(super) remedy: String,
+}
+
+fn finding(wrong: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { wrong: wrong.into(), remedy: remedy.into() }
+}
+
+/// Returns the numbers as words.
+fn list(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns how many members may fail before no majority is left; `None` if there is none now.
+pub(super) fn spare(picture: &Picture) -> Option<usize> {
+    let voters: Vec<&Drawn> = picture.members.iter().filter(|member| member.seen.votes).collect();
+    let present = voters.iter().filter(|member| member.said.is_ok()).count();
+    present.checked_sub(voters.len() / 2 + 1)
+}
+
+/// Looks for what is wrong, the worst first.
+pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let voters: Vec<&Drawn> = picture.members.iter().filter(|member| member.seen.votes).collect();
+    let silent: Vec<u64> =
+        voters.iter().filter(|member| member.said.is_err()).map(|member| member.seen.node).collect();
+    if voters.is_empty() {
+        found.push(finding(
+            "the cluster has no members yet",
+            "it is founded when all members of --cluster-members run and reach each other",
+        ));
+    } else if spare(picture).is_none() {
+        found.push(finding(
+            format!(
+                "no quorum: {} of {} voting members answer, so changes are refused",
+                voters.len() - silent.len(),
+                voters.len()
+            ),
+            format!("start most members again with their directories; silent are {}", list(&silent)),
+        ));
+    } else {
+        match picture.leader() {
+            None => found.push(finding(
+                "no member leads, although most answer",
+                "ask again in a second; if it stays so, see in the members' standard error why they are not \
+                 connected with each other",
+            )),
+            Some(leader) if leader.quorum_age_ms.is_some_and(|age| age > QUORUM_AGE_MS_MAX) => {
+                let age = leader.quorum_age_ms.unwrap_or_default();
+                found.push(finding(
+                    format!("most members have not answered the leader for {age} ms, so it refuses commands"),
+                    "check the network between the members, and the ports for members",
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    picture.members.iter().for_each(|member| find_in(picture, member, &mut found));
+    if voters.len().is_multiple_of(2) && !voters.is_empty() {
+        let survives = (voters.len() - 1) / 2;
+        found.push(finding(
+            format!("{} members vote: no more may fail than with one less, {survives}", voters.len()),
+            "let another member join, or remove one",
+        ));
+    }
+    if let Some(leader) = picture.leader()
+        && let (Some(change), Some(error)) = (&leader.last_change, &leader.last_change_error)
+    {
+        found.push(finding(format!("the last change was not made: {change}: {error}"), "repeat it"));
+    }
+    found
+}
+
+fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
+    let node = member.seen.node;
+    let said = match &member.said {
+        Ok(said) => said,
+        Err(error) => {
+            return found.push(finding(
+                format!("member {node} does not answer at {}: {error}", member.seen.clients),
+                format!(
+                    "start it again with its directory; if that is lost, let a new member join and run \
+                     `tidemark cluster replace {node} NEW`"
+                ),
+            ));
+        }
+    };
+    if let Some(problem) = &said.problem {
+        found.push(finding(
+            format!("member {node}: {problem}"),
+            format!("repair the cause and restart member {node}; its standard error says more"),
+        ));
+    }
+    match said.role.as_str() {
+        "stranger" => found.push(finding(
+            format!("member {node} is not in its own list of members: it has not joined, or was removed"),
+            "stop it if it was removed; else its standard error says why it has not joined",
+        )),
+        "loading" => found.push(finding(format!("member {node} loads its data"), "wait for its end")),
+        _ => {}
+    }
+    let Some(leader) = picture.leader().filter(|leader| leader.node != node) else { return };
+    if !member.seen.is_reachable {
+        let error = &member.seen.error;
+        found.push(finding(
+            format!("the leader is not connected with member {node} at {}: {error}", member.seen.peers),
+            "check the network between the two, and the port for members",
+        ));
+    }
+    let lacks = leader.last_entry.saturating_sub(member.seen.entry.unwrap_or(0));
+    if !member.seen.votes {
+        found.push(finding(
+            format!("member {node} does not vote yet; it lacks {lacks} entries"),
+            "wait; it votes once it has caught up",
+        ));
+    } else if lacks > LAG_ENTRIES_MAX || (member.seen.is_reachable && !said.is_fresh) {
+        found.push(finding(
+            format!("member {node} is behind: it lacks {lacks} entries"),
+            "wait; if it falls further behind, its disk or its network is too slow for the writes",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::picture::{Said, Seen};
+    use super::*;
+
+    fn seen(node: u64) -> Seen {
+        Seen {
+            node,
+            peers: format!("10.0.0.{node}:8379"),
+            clients: format!("10.0.0.{node}:7379"),
+            votes: true,
+            is_reachable: true,
+            error: String::new(),
+            entry: Some(20),
+        }
+    }
+
+    fn said(node: u64) -> Said {
+        Said {
+            cluster: "c".into(),
+            node,
+            role: if node == 1 { "leader".into() } else { "follower".into() },
+            leader: Some(1),
+            term: 3,
+            last_entry: 20,
+            committed_entry: 20,
+            quorum_age_ms: (node == 1).then_some(4),
+            is_fresh: true,
+            problem: None,
+            change: None,
+            last_change: None,
+            last_change_error: None,
+            members: (1..=3).map(seen).collect(),
+        }
+    }
+
+    fn well() -> Picture {
+        let drawn = |node| Drawn { seen: seen(node), said: Ok(said(node)) };
+        Picture { cluster: "c".into(), members: (1..=3).map(drawn).collect() }
+    }
+
+    /// What is found wrong when `change` has been made to a cluster that is well.
+    fn wrong(change: impl FnOnce(&mut Picture)) -> Vec<String> {
+        let mut picture = well();
+        change(&mut picture);
+        findings(&picture).into_iter().map(|finding| finding.wrong).collect()
+    }
+
+    #[test]
+    fn nothing_is_wrong_with_a_cluster_that_is_well() {
+        assert_eq!(findings(&well()), []);
+        assert_eq!(spare(&well()), Some(1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_words() {
+        let refused = || Err("connection refused".to_owned());
+        let silent = wrong(|picture| picture.members[2].said = refused());
+        assert_eq!(silent, ["member 3 does not answer at 10.0.0.3:7379: connection refused"]);
+        let none = wrong(|picture| (0..2).for_each(|member| picture.members[member].said = refused()));
+        assert_eq!(none[0], "no quorum: 1 of 3 voting members answer, so changes are refused");
+        let election = wrong(|picture| {
+            let first = picture.members[0].said.as_mut().expect("it answers");
+            first.role = "follower".into();
+        });
+        assert_eq!(election, ["no member leads, although most answer"]);
+        let alone = wrong(|picture| {
+            picture.members[0].said.as_mut().expect("it answers").quorum_age_ms = Some(4_000);
+        });
+        assert_eq!(alone, ["most members have not answered the leader for 4000 ms, so it refuses commands"]);
+        let cut = wrong(|picture| {
+            let seen = &mut picture.members[1].seen;
+            (seen.is_reachable, seen.error) = (false, "timed out".into());
+        });
+        assert_eq!(cut, ["the leader is not connected with member 2 at 10.0.0.2:8379: timed out"]);
+        let slow = wrong(|picture| {
+            picture.members[0].said.as_mut().expect("it answers").last_entry = 5000;
+            picture.members[2].seen.entry = Some(5000);
+        });
+        assert_eq!(slow, ["member 2 is behind: it lacks 4980 entries"]);
+        let learner = wrong(|picture| picture.members[2].seen.votes = false);
+        assert_eq!(
+            learner,
+            [
+                "member 3 does not vote yet; it lacks 0 entries",
+                "2 members vote: no more may fail than with one less, 0"
+            ]
+        );
+        let disk = wrong(|picture| {
+            let second = picture.members[1].said.as_mut().expect("it answers");
+            second.problem = Some("the log has failed: EIO".into());
+        });
+        assert_eq!(disk, ["member 2: the log has failed: EIO"]);
+        let change = wrong(|picture| {
+            let leader = picture.members[0].said.as_mut().expect("it answers");
+            leader.last_change = Some("removal of member 9".into());
+            leader.last_change_error = Some("no".into());
+        });
+        assert_eq!(change, ["the last change was not made: removal of member 9: no"]);
+    }
+}
