@@ -32,12 +32,11 @@ impl Member {
     /// Removes the entries behind `index`. O(bytes of a segment).
     ///
     /// # Errors
-    /// The entry before the cut is no longer kept or cannot be read: nothing has changed. Or the
-    /// storage failed, which ends the log.
+    /// The entry before the cut is no longer kept or cannot be read, or a removed entry is
+    /// committed: nothing has changed. Or the storage failed, which ends the log.
     ///
     /// # Panics
-    /// If a removed entry is committed, if this node accepts records of appenders, or if some are
-    /// not written.
+    /// If this node accepts records of appenders, or if some are not written.
     pub fn cut_behind(&self, index: u64) -> Result<(), EntryError> {
         let newest = self.last_entry().id.index;
         if index >= newest {
@@ -74,11 +73,9 @@ impl Member {
             let mut state = self.shared.lock();
             Self::assert_idle(&committer, &state);
             let committed = Lsn(self.shared.committed.load(Ordering::Acquire));
-            assert!(
-                committed <= end.last,
-                "the log is cut behind record {}, and {committed} is committed",
-                end.last
-            );
+            if committed > end.last {
+                return Err(EntryError::Committed { end: end.last, committed });
+            }
             // The segment that has the cut is synced when the next one begins; one that is removed
             // is of no use for that.
             let stays = reader.segment.header.first_lsn <= end.last;

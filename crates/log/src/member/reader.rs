@@ -32,6 +32,17 @@ pub enum EntryError {
         /// The index of the oldest entry.
         first: u64,
     },
+    /// The group takes back what it had committed: most members have lost it.
+    #[error(
+        "the group takes back what is behind record {end}, and record {committed} is committed here: most members \
+         have lost it, or accepted a loss; let a new member take this one's place with an empty directory"
+    )]
+    Committed {
+        /// The last record that would be left.
+        end: Lsn,
+        /// The last record that is committed.
+        committed: Lsn,
+    },
     /// A record is unreadable.
     #[error(transparent)]
     Damaged(#[from] Damage),

@@ -288,13 +288,18 @@ fn what_the_group_takes_back_is_replaced_and_never_read_again() {
 }
 
 #[test]
-#[should_panic(expected = "the log is cut behind record 4294967296, and 4294967297 is committed")]
 fn what_is_committed_cannot_be_taken_back() {
     let (log, member) = leader(&MemoryStorage::new());
     let records = write(&log, &member, 1, &[b"a"]);
     member.commit(records.last_lsn());
     member.pause();
-    let _ = member.cut_behind(1);
+    let refused = member.cut_behind(1).expect_err("is refused");
+    let expected = (Lsn(4_294_967_296), Lsn(4_294_967_297));
+    assert!(
+        matches!(refused, EntryError::Committed { end, committed } if (end, committed) == expected),
+        "{refused}"
+    );
+    assert_eq!(member.last_entry().id.index, 2, "nothing has changed");
 }
 
 #[test]
