@@ -130,11 +130,15 @@ impl Reign {
         is_first
     }
 
-    /// Makes the log accept records again, if `term` is still led.
-    pub(crate) fn resume(&self, term: Term) {
-        self.role.while_leading(term, || {
-            self.driver.member().lead();
-            self.admission.store(OPEN, Ordering::Release);
+    /// Makes the log accept records again, if `term` is still led, once it has what was pushed to it.
+    /// A change may be committed by others before it is written here, and it goes before all records.
+    pub(crate) fn resume(self: &Arc<Self>, term: Term) {
+        let reign = self.clone();
+        self.driver.run(move |member| {
+            reign.role.while_leading(term, || {
+                member.lead();
+                reign.admission.store(OPEN, Ordering::Release);
+            });
         });
     }
 
@@ -181,5 +185,74 @@ impl Reign {
                 reign.gathered.notify_one();
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::{NewEntry, Next, VoteStore};
+    use crate::faults::Faults;
+    use crate::ids::NodeId;
+    use crate::member::{Member, Members};
+    use crate::role::NoListener;
+    use tidemark_log::{AppendError, Durability, EntryId, Log, MemoryStorage, Options};
+
+    struct NoVotes;
+
+    impl VoteStore for NoVotes {
+        fn save(&mut self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn open() -> (Arc<Log>, LogDriver, Arc<Reign>) {
+        let (durability, faults) = (Durability::Always, Faults::default());
+        let options = Options { durability, ..Options::default() };
+        let storage = Arc::new(MemoryStorage::new());
+        let (log, member, _) = Log::open_member_without_threads(storage, options).expect("opens");
+        let (log, votes) = (Arc::new(log), Box::new(NoVotes));
+        let driver = LogDriver::open(NodeId(1), log.clone(), member, votes, None, durability, faults);
+        let driver = driver.expect("opens");
+        let role = RoleCell::new(NodeId(1), None);
+        let reign = Reign::new(driver.clone(), role, Arc::new(NoListener), faults);
+        (log, driver, reign)
+    }
+
+    /// Does what the writer does.
+    fn write_all(driver: &LogDriver) {
+        while let Next::Job(job) = driver.driver().writes.try_pop() {
+            driver.driver().write(job);
+        }
+    }
+
+    #[test]
+    fn no_record_comes_before_a_change_that_others_commit_first() {
+        let (log, driver, reign) = open();
+        let append = || log.append(1, 1, |into| into.push(1));
+        let id = |index| EntryId { index, term: 3 };
+        reign.note_ballot(Ballot { term: 3, node: 1, is_elected: true });
+        driver.append(id(1), NewEntry::Leader, Box::new(drop)).expect("is accepted");
+        reign.begin(Term(3), driver.last().last);
+        write_all(&driver);
+        assert!(reign.pause(Term(3)), "the term is led");
+        assert!(matches!(append(), Err(AppendError::Follows)));
+        let member = Member {
+            id: NodeId(1),
+            peer_address: "a:1".to_owned(),
+            client_address: "a:2".to_owned(),
+            directory: None,
+            is_voter: true,
+        };
+        let members = NewEntry::Members(Members::new(vec![member]).expect("is valid"));
+        driver.append(id(2), members, Box::new(drop)).expect("is accepted");
+        // Others have committed it; the disk of this member is slow.
+        reign.resume(Term(3));
+        assert!(matches!(append(), Err(AppendError::Follows)), "the change is not written here");
+        assert!(reign.is_paused());
+        write_all(&driver);
+        let record = append().expect("is accepted");
+        assert_eq!(record, driver.last().last.next());
+        assert!(!reign.is_paused());
     }
 }
