@@ -81,6 +81,9 @@ pub struct GroupStatus {
     pub matching: Vec<(NodeId, EntryId)>,
     /// Time since a quorum acknowledged this leader; `None` if it does not lead.
     pub quorum_age: Option<Duration>,
+    /// This member may have lost what it acknowledged: it has no vote until a leader has caught it
+    /// up. While most members are in this state, none can be elected.
+    pub is_suspect: bool,
     /// Why this member takes no part any more; `None` if it does.
     pub failure: Option<String>,
 }

@@ -11,4 +11,14 @@ pub(crate) struct Faults {
     pub(crate) restore_leader: bool,
     /// A batch that is refused for a moment is not proposed again.
     pub(crate) overtake_refused: bool,
+    /// A batch counts as committed when its leader has written it.
+    pub(crate) commit_before_quorum: bool,
+    /// Reads are answered without a lease.
+    pub(crate) read_without_lease: bool,
+    /// A term begins at the next LSN, which a deposed leader may have given out.
+    pub(crate) term_without_gap: bool,
+    /// A member that may have lost what it acknowledged votes.
+    pub(crate) suspect_votes: bool,
+    /// A member with an empty disk is taken for the one that had another.
+    pub(crate) admits_new_disks: bool,
 }

@@ -20,7 +20,7 @@ use crate::driver::{LogDriver, Threads, VoteStore};
 use crate::ids::NodeId;
 use crate::member::{Member, Members};
 use crate::net::{Lane, Service, Transport};
-use crate::raft::{Node, NodeParts, Real};
+use crate::raft::{Heal, Node, NodeParts, Real};
 use crate::role::{Role, TermListener};
 use crate::settings::Settings;
 use crate::term::Term;
@@ -46,6 +46,10 @@ pub struct GroupParts {
     pub ballot: Option<Vec<u8>>,
     /// Is notified of terms and cuts.
     pub listener: Arc<dyn TermListener>,
+    /// `Some` if the member may have lost entries that it had acknowledged: it does not vote until a
+    /// leader has caught it up. Then this is called, on the log's writer, and makes durable that
+    /// the member has everything. If it fails, the member stays without a vote.
+    pub heal: Option<Heal>,
 }
 
 impl std::fmt::Debug for GroupParts {
@@ -113,7 +117,7 @@ impl Group {
         parts: GroupParts,
         connect: impl FnOnce(GroupService) -> io::Result<T> + Send + 'static,
     ) -> io::Result<Self> {
-        let GroupParts { node: me, settings, log, member, votes, ballot, listener } = parts;
+        let GroupParts { node: me, settings, log, member, votes, ballot, listener, heal } = parts;
         let ballot = match ballot {
             None => None,
             Some(bytes) => Some(decode_ballot(&bytes).ok_or_else(|| {
@@ -138,6 +142,7 @@ impl Group {
             settings,
             driver: driver.clone(),
             listener,
+            heal,
             #[cfg(test)]
             faults: crate::faults::Faults::default(),
         };
@@ -287,6 +292,7 @@ impl Consensus for Group {
             committed: status.applied,
             matching: status.matching.into_iter().map(|(node, id)| (NodeId(node), id)).collect(),
             quorum_age: status.quorum_age,
+            is_suspect: status.is_suspect,
             failure: status.failure,
         }
     }

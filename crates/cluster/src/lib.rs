@@ -12,6 +12,7 @@
 //! | what a member has voted, and whether it may have lost what it acknowledged | [`vote_file`], [`suspicion`] |
 //! | what the library is told and asked | `raft` |
 //! | a member on threads of its own | `group` |
+//! | how a member that may have lost entries gets its vote back | `raft::suspect` |
 //! | failures without end, in virtual time | `simulation` |
 //!
 //! Each module uses only modules before it: [`ids`], `term`, `codec`, `slot_file` ─► [`vote_file`],
@@ -39,6 +40,8 @@ mod role;
 mod settings;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod skewed_runtime;
 mod slot_file;
 pub mod snapshot_files;
 mod start;
@@ -54,6 +57,7 @@ pub use entry::{Entry, InvalidGroupEntry, kind};
 pub use group::{Group, GroupParts, GroupService};
 pub use ids::{GroupId, NodeId, ParseIdError, RandomId};
 pub use member::{ADDRESS_BYTES_MAX, InvalidMembers, MEMBERS_MAX, Member, Members};
+pub use raft::Heal;
 pub use role::{NoListener, Role, TermListener};
 pub use settings::{InvalidSettings, Settings};
 pub use term::{Ballot, Term};

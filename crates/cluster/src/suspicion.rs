@@ -1,9 +1,9 @@
 //! May this member have lost what it acknowledged?
 //!
 //! A member that acknowledges what is written but not synced loses it in a power failure. A member whose
-//! log was damaged, or whose directory is an older copy, has lost it too. Such a member is *suspect*: its
-//! votes and acknowledgements count for nothing until a leader that was elected without it has caught it
-//! up.
+//! log was damaged, or whose directory is an older copy, has lost it too. Such a member is *suspect*: it
+//! has no vote until a leader that was elected without it has caught it up. One that may have forgotten
+//! its vote too takes no part at all: it must not even acknowledge.
 //!
 //! ```text
 //! begin ─► the log is opened ─► end_recovery ─► runs: set_unsynced, heal ─► stop
@@ -62,6 +62,14 @@ impl Suspicion {
     const ALL: [Self; 5] =
         [Self::PowerFailure, Self::DamagedLog, Self::InterruptedRecovery, Self::Copy, Self::Unknown];
 
+    /// Returns whether the member may have forgotten its vote, and not only entries of the log.
+    pub fn may_have_forgotten_votes(self) -> bool {
+        match self {
+            Self::PowerFailure | Self::DamagedLog | Self::InterruptedRecovery => false,
+            Self::Copy | Self::Unknown => true,
+        }
+    }
+
     fn code(self) -> u8 {
         match self {
             Self::PowerFailure => 1,
@@ -76,24 +84,13 @@ impl Suspicion {
 impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PowerFailure => {
-                "the machine stopped while writes were acknowledged before their sync; \
-                 the member votes again when a leader has caught it up"
-            }
-            Self::DamagedLog => {
-                "the log had damage, which was cut; the member votes again when a leader has caught it up"
-            }
-            Self::InterruptedRecovery => {
-                "a start was interrupted while the log was recovered; \
-                 the member votes again when a leader has caught it up"
-            }
+            Self::PowerFailure => "the machine stopped while writes were acknowledged before their sync",
+            Self::DamagedLog => "the log had damage, which was cut",
+            Self::InterruptedRecovery => "a start was interrupted while the log was recovered",
             Self::Copy => {
-                "the directory is a copy, and its original may have acknowledged more; \
-                 the member votes again when a leader has caught it up"
+                "the directory is a copy or was restored, and its original may have voted and acknowledged more"
             }
-            Self::Unknown => {
-                "it is not known how the last run ended; the member votes again when a leader has caught it up"
-            }
+            Self::Unknown => "it is not known how the last run ended, and what the member has voted",
         })
     }
 }

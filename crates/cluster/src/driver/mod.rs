@@ -244,6 +244,10 @@ impl LogDriver {
         let entry = match new {
             NewEntry::Taken(records) => Entry::Batch(records),
             NewEntry::Received(entry) => entry,
+            #[cfg(test)]
+            NewEntry::Leader if self.0.faults.term_without_gap => {
+                Entry::leader(last.last.next(), now_us(), Term(id.term), self.0.node)
+            }
             NewEntry::Leader => Entry::leader(term_lsn()?, now_us(), Term(id.term), self.0.node),
             // The first entry may follow records of a single node that gave out more LSNs than it
             // has written.
@@ -294,6 +298,12 @@ impl LogDriver {
         let done = Box::new(move |result| drop(done.send(result)));
         self.0.writes.push(WriteJob::Ballot { bytes: message::encode_ballot(ballot), done });
         saved.await.map_err(|_| closed())?
+    }
+
+    /// Returns the newest ballot and the newest entry, written or not, of one moment.
+    pub(crate) fn ballot_and_last(&self) -> (Option<Ballot>, EntryEnd) {
+        let state = self.state();
+        (state.ballot, state.last)
     }
 
     /// Returns the newest ballot.
@@ -513,6 +523,12 @@ impl Driver {
             (job.done)(result);
         }
         self.unsynced.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    /// Does what the log's threads would do.
+    #[cfg(test)]
+    pub(crate) fn keep_house(&self) {
+        self.member.keep_house();
     }
 
     /// Syncs what is written, if it is not durable: with an interval, nothing else does.

@@ -8,9 +8,11 @@ mod network;
 mod node;
 mod snapshots;
 mod storage;
+mod suspect;
 mod types;
 
 pub(crate) use node::{Node, NodeParts};
+pub use suspect::Heal;
 pub(crate) use types::Real;
 #[cfg(test)]
 pub(crate) use types::Simulated;

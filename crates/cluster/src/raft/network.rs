@@ -20,6 +20,7 @@ use openraft::{OptionalSend, Raft};
 use tokio::sync::mpsc;
 
 use super::apply::Apply;
+use super::node::Node;
 use super::snapshots::{self, SnapshotHandle, Transfers};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
 use crate::acks::Acks;
@@ -314,12 +315,12 @@ fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
 
 /// Serves a connection with votes and transfers.
 pub(crate) async fn serve_control<C: Cfg>(
-    raft: Raft<C, Apply>,
+    node: &Node<C>,
     mut requests: mpsc::Receiver<Bytes>,
     answers: mpsc::Sender<Vec<u8>>,
 ) {
     while let Some(frame) = requests.recv().await {
-        let Some(answer) = control(&raft, &frame).await else { return };
+        let Some(answer) = control(node, &frame).await else { return };
         if answers.send(answer).await.is_err() {
             return;
         }
@@ -327,8 +328,17 @@ pub(crate) async fn serve_control<C: Cfg>(
 }
 
 /// Answers one frame; `None` if it is no request, or the consensus has ended.
-async fn control<C: Cfg>(raft: &Raft<C, Apply>, frame: &[u8]) -> Option<Vec<u8>> {
+async fn control<C: Cfg>(node: &Node<C>, frame: &[u8]) -> Option<Vec<u8>> {
+    let (raft, is_suspect) = (node.raft(), node.standing.is_suspect());
     match Request::decode(frame) {
+        Some(Request::Vote(_) | Request::PreVote(_)) if is_suspect => {
+            let (ballot, last) = node.driver.ballot_and_last();
+            let answer = VoteAnswer { ballot: ballot.unwrap_or_default(), last: last.id, is_granted: false };
+            Some(answer.encode())
+        }
+        // It could not vote for itself. The members elect another leader.
+        Some(Request::Transfer { .. }) if is_suspect => Some(Vec::new()),
+        Some(Request::Last) => Some(node.last_answer().encode()),
         Some(Request::Vote(question)) => {
             let response = raft.vote(vote_request(question)).await.ok()?;
             Some(vote_answer(&response).encode())

@@ -20,6 +20,7 @@ use super::keeping::keep_house;
 use super::network::{AckClock, Clients, serve_appends, serve_control};
 use super::snapshots::{self, Arrivals, Transfers};
 use super::storage::{Seen, Storage};
+use super::suspect::{Heal, Standing};
 use super::types::{
     Batch, Cfg, LogId, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
 };
@@ -52,6 +53,8 @@ pub(crate) struct NodeParts {
     pub(crate) settings: Settings,
     pub(crate) driver: LogDriver,
     pub(crate) listener: Arc<dyn TermListener>,
+    /// `Some` if the member may have lost entries that it had acknowledged.
+    pub(crate) heal: Option<Heal>,
     #[cfg(test)]
     pub(crate) faults: crate::faults::Faults,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Node<C: Cfg> {
     pub(crate) driver: LogDriver,
     pub(crate) reign: Arc<Reign>,
     pub(crate) settings: Settings,
+    pub(super) standing: Arc<Standing>,
     acks: Arc<Acks>,
     /// Held during a round that confirms the lead: callers that wait for it share the next one.
     round: Arc<tokio::sync::Mutex<()>>,
@@ -83,6 +87,8 @@ pub(crate) struct NodeStatus {
     pub(crate) matching: BTreeMap<u64, EntryId>,
     /// When a quorum acknowledged this leader last, as the age of that.
     pub(crate) quorum_age: Option<Duration>,
+    /// The member may have lost what it acknowledged, and does not vote.
+    pub(crate) is_suspect: bool,
     /// Why the consensus has ended.
     pub(crate) failure: Option<String>,
 }
@@ -94,7 +100,7 @@ impl<C: Cfg> Node<C> {
     /// # Errors
     /// The settings are invalid, or the log cannot be read.
     pub(crate) async fn start<T: Transport>(parts: NodeParts, transport: T) -> io::Result<Self> {
-        let NodeParts { me, settings, driver, listener, .. } = parts;
+        let NodeParts { me, settings, driver, listener, heal, .. } = parts;
         settings.check().map_err(io::Error::other)?;
         let beginning = driver.beginning();
         let begins = beginning.as_ref().map_or(Lsn::ZERO, |beginning| beginning.end.last);
@@ -132,17 +138,27 @@ impl<C: Cfg> Node<C> {
         let restore_leader = false;
         let acks = Arc::new(Acks::default());
         let (transfers, clock) = (Transfers::default(), AckClock { began, acks: acks.clone() });
-        let clients = Clients { transport, clock, driver: driver.clone(), transfers: transfers.clone() };
-        let config = config(&settings, restore_leader).map_err(io::Error::other)?;
+        let clients = Clients {
+            transport: transport.clone(),
+            clock,
+            driver: driver.clone(),
+            transfers: transfers.clone(),
+        };
+        let config = config(&settings, heal.is_none(), restore_leader).map_err(io::Error::other)?;
         let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let round = Arc::default();
-        let node = Self { raft, apply, driver, reign, settings, acks, round, began, arrivals, transfers };
+        let (standing, round) = (Arc::new(Standing::new(heal.is_some())), Arc::default());
+        let node =
+            Self { raft, apply, driver, reign, settings, standing, acks, round, began, arrivals, transfers };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone(), node.settings.backlog_bytes)));
         drop(C::spawn(follow_metrics(node.clone())));
         drop(C::spawn(keep_house(node.clone())));
+        if let Some(heal) = heal {
+            let began_in = ballot.map_or(0, |ballot| ballot.term);
+            drop(C::spawn(node.clone().regain_vote(transport, began_in, heal)));
+        }
         Ok(node)
     }
 
@@ -210,6 +226,7 @@ impl<C: Cfg> Node<C> {
                 let acked: InstantOf<C> = *acked;
                 if acked < C::now() { C::now() - acked } else { Duration::ZERO }
             }),
+            is_suspect: self.standing.is_suspect(),
             failure: metrics.running_state.as_ref().err().map(ToString::to_string),
         }
     }
@@ -232,7 +249,7 @@ impl<C: Cfg> Node<C> {
                     drop(C::spawn(async move { node.stand_if_silent(from).await }));
                 }
             }
-            Lane::Control => serve_control(self.raft.clone(), requests, answers).await,
+            Lane::Control => serve_control(self, requests, answers).await,
             Lane::Snapshot => {
                 let (driver, arrivals) = (self.driver.clone(), self.arrivals.clone());
                 snapshots::serve(self.raft.clone(), driver, arrivals, requests, answers).await;
@@ -247,7 +264,7 @@ impl<C: Cfg> Node<C> {
     /// process died. Saves the random time that members wait otherwise.
     async fn stand_if_silent(&self, from: NodeId) {
         let followed = self.reign.role.followed().filter(|(leader, _)| *leader == from);
-        let Some((_, heard)) = followed else { return };
+        let Some((_, heard)) = followed.filter(|_| !self.standing.is_suspect()) else { return };
         let ends = heard + self.settings.lease() + HINT_MARGIN;
         C::sleep(ends.saturating_sub(self.now())).await;
         // A later message, over a new connection, extended the lease; or there is another leader.

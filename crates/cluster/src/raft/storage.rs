@@ -216,6 +216,10 @@ impl<C: Cfg> RaftLogStorage<C> for Storage {
                 }),
             )?;
             if let Some(last) = taken {
+                #[cfg(test)]
+                if self.reign.faults.commit_before_quorum {
+                    self.driver.commit(last);
+                }
                 self.seen.note(last);
             }
         }

@@ -230,7 +230,7 @@ config!(
 );
 #[cfg(test)]
 config!(
-    /// One thread, a seed and virtual time.
+    /// One thread, a seed, virtual time, and a clock for each member.
     Simulated,
-    openraft_rt_sim::SimRuntime
+    crate::skewed_runtime::SkewedRuntime
 );

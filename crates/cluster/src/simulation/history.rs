@@ -1,10 +1,17 @@
 //! What must never change during a run: committed entries, leaders of terms, acknowledged records.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use openraft::type_config::TypeConfigExt;
+use openraft::type_config::alias::InstantOf;
 use tidemark_log::{EntryId, Log, Member};
+
+use super::world::lock;
+use crate::raft::Simulated;
+use crate::skewed_runtime::{EVEN, SkewedInstant, at_speed};
 
 /// An entry as it is compared: its place, its last record, and its content.
 pub(super) type Seen = (EntryId, u64, u64);
@@ -42,17 +49,51 @@ pub(super) fn operations(member: &Member) -> Vec<(u64, u64)> {
 
 #[derive(Debug, Default)]
 pub(super) struct History {
+    /// Of everything that is noted, with its time: two runs of one seed have the same.
+    digest: Mutex<DefaultHasher>,
+    /// Whether each event is printed.
+    prints: bool,
+    /// The operation that was told each LSN.
+    told: Mutex<BTreeMap<u64, u64>>,
     committed: Mutex<BTreeMap<u64, Seen>>,
     leaders: Mutex<BTreeMap<u64, (u64, u64)>>,
     violations: Mutex<BTreeSet<String>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl History {
+    pub(super) fn new(prints: bool) -> Self {
+        Self { prints, ..Self::default() }
+    }
+
+    /// Notes an event.
+    pub(super) fn note(&self, event: fmt::Arguments<'_>) {
+        let now_us = at_speed(EVEN, Simulated::now) - Self::zero();
+        let line = format!("{:>9} us  {event}", now_us.as_micros());
+        line.hash(&mut *lock(&self.digest));
+        if self.prints {
+            println!("{line}");
+        }
+    }
+
+    /// The zero of virtual time.
+    fn zero() -> InstantOf<Simulated> {
+        SkewedInstant::BEGAN
+    }
+
+    pub(super) fn digest(&self) -> u64 {
+        lock(&self.digest).finish()
+    }
+
+    /// Notes that a client was told that `operation` has this LSN, committed or not.
+    pub(super) fn note_told(&self, operation: u64, lsn: u64) {
+        let told = *lock(&self.told).entry(lsn).or_insert(operation);
+        if told != operation {
+            self.fail(format!("LSN {lsn} is that of operation {told:x} and of {operation:x}"));
+        }
+    }
+
     pub(super) fn fail(&self, what: String) {
+        self.note(format_args!("violation: {what}"));
         lock(&self.violations).insert(what);
     }
 
@@ -70,6 +111,7 @@ impl History {
 
     /// Notes that the process `incarnation` of `node` begins to lead.
     pub(super) fn note_leader(&self, term: u64, node: u64, incarnation: u64) {
+        self.note(format_args!("term {term} begins at {node}"));
         let leader = (node, incarnation);
         let known = *lock(&self.leaders).entry(term).or_insert(leader);
         if known != leader {
@@ -82,6 +124,9 @@ impl History {
         let committed = log.committed().0;
         let mut known = lock(&self.committed);
         for seen in entries.iter().take_while(|(_, last, _)| *last <= committed) {
+            if !known.contains_key(&seen.0.index) {
+                self.note(format_args!("committed {seen:?}"));
+            }
             let expected = *known.entry(seen.0.index).or_insert(*seen);
             if expected != *seen {
                 self.fail(format!("member {node} has committed {seen:?}; it was {expected:?}"));

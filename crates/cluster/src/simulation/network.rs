@@ -11,24 +11,46 @@ use openraft::type_config::alias::InstantOf;
 use tokio::sync::{mpsc, oneshot};
 
 use super::disk::Disk;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, RandomId};
 use crate::net::{Lane, Transport};
 use crate::raft::{Node, Simulated};
+use crate::skewed_runtime::{EVEN, at_speed};
 
 type Moment = InstantOf<Simulated>;
-/// A member that runs, and its disk.
-type Peer = (Node<Simulated>, Arc<Disk>);
+/// A member that runs, and what it shows.
+type Reachable = (Node<Simulated>, Arc<Peer>);
 type Call = (Moment, Vec<u8>, oneshot::Sender<Bytes>);
 
 /// Frames that may be under way on one connection.
 const FRAMES_MAX: usize = 4096;
+
+/// What a process shows to others when they connect, and whom it admits.
+pub(super) struct Peer {
+    disk: Arc<Disk>,
+    directory: RandomId,
+    /// The directories of the members; none before the group has begun here.
+    pub(super) members: Mutex<BTreeMap<u64, RandomId>>,
+}
+
+impl Peer {
+    pub(super) fn new(disk: Arc<Disk>, directory: RandomId) -> Self {
+        Self { disk, directory, members: Mutex::default() }
+    }
+
+    /// Returns whether `directory` may be that of member `node`. One that is not listed may have
+    /// joined since.
+    fn admits(&self, node: u64, directory: RandomId) -> bool {
+        lock(&self.members).get(&node).is_none_or(|listed| *listed == directory)
+    }
+}
 
 /// The network between all members.
 pub(super) struct Network {
     rng: Mutex<Rng>,
     /// Directions in which nothing arrives.
     pub(super) cut: Mutex<BTreeSet<(u64, u64)>>,
-    running: Mutex<BTreeMap<u64, Peer>>,
+    running: Mutex<BTreeMap<u64, Reachable>>,
+    admits_new_disks: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,16 +58,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Network {
-    pub(super) fn new(seed: u64) -> Arc<Self> {
+    pub(super) fn new(seed: u64, admits_new_disks: bool) -> Arc<Self> {
         Arc::new(Self {
             rng: Mutex::new(Rng::with_seed(seed)),
             cut: Mutex::default(),
             running: Mutex::default(),
+            admits_new_disks,
         })
     }
 
-    pub(super) fn connect(&self, node: u64, member: Node<Simulated>, disk: Arc<Disk>) {
-        lock(&self.running).insert(node, (member, disk));
+    pub(super) fn connect(&self, node: u64, member: Node<Simulated>, peer: Arc<Peer>) {
+        lock(&self.running).insert(node, (member, peer));
     }
 
     pub(super) fn disconnect(&self, node: u64) {
@@ -66,16 +89,14 @@ impl Network {
         lock(&self.cut).contains(&(from, to))
     }
 
-    fn reach(&self, from: u64, to: u64) -> Option<Peer> {
+    fn reach(&self, (from, me): (u64, &Peer), to: u64) -> Option<(Node<Simulated>, Arc<Disk>)> {
         if self.is_cut(from, to) || self.is_cut(to, from) {
             return None;
         }
-        lock(&self.running).get(&to).cloned()
+        let (node, peer) = lock(&self.running).get(&to).cloned()?;
+        let is_admitted = peer.admits(from, me.directory) && me.admits(to, peer.directory);
+        (is_admitted || self.admits_new_disks).then(|| (node, peer.disk.clone()))
     }
-}
-
-fn is_alive(disk: &Disk) -> bool {
-    disk.is_alive.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 type Links = BTreeMap<(u64, Lane), mpsc::UnboundedSender<Call>>;
@@ -85,27 +106,29 @@ type Links = BTreeMap<(u64, Lane), mpsc::UnboundedSender<Call>>;
 pub(super) struct Wire {
     network: Arc<Network>,
     me: u64,
-    disk: Arc<Disk>,
+    peer: Arc<Peer>,
     links: Arc<Mutex<Links>>,
 }
 
 impl Wire {
-    pub(super) fn new(network: Arc<Network>, me: u64, disk: Arc<Disk>) -> Self {
-        Self { network, me, disk, links: Arc::default() }
+    pub(super) fn new(network: Arc<Network>, me: u64, peer: Arc<Peer>) -> Self {
+        Self { network, me, peer, links: Arc::default() }
     }
 }
 
 impl Transport for Wire {
     fn send(&self, to: NodeId, lane: Lane, frame: Vec<u8>) -> oneshot::Receiver<Bytes> {
         let (answer, receiver) = oneshot::channel();
-        if is_alive(&self.disk) {
+        if self.peer.disk.is_alive() {
             let mut links = lock(&self.links);
             let link = links.entry((to.0, lane)).or_insert_with(|| {
                 let (sender, calls) = mpsc::unbounded_channel();
-                drop(Simulated::spawn(run_link(self.network.clone(), self.me, to.0, lane, calls)));
+                let link = run_link(self.network.clone(), (self.me, self.peer.clone()), to.0, lane, calls);
+                // The network is none of the member: it has no skewed clock.
+                drop(at_speed(EVEN, || Simulated::spawn(link)));
                 sender
             });
-            drop(link.send((Simulated::now(), frame, answer)));
+            drop(link.send((at_speed(EVEN, Simulated::now), frame, answer)));
         }
         receiver
     }
@@ -114,14 +137,14 @@ impl Transport for Wire {
 /// Connects again and again, while there is something to send.
 async fn run_link(
     network: Arc<Network>,
-    me: u64,
+    (me, peer): (u64, Arc<Peer>),
     to: u64,
     lane: Lane,
     mut calls: mpsc::UnboundedReceiver<Call>,
 ) {
     while let Some(first) = calls.recv().await {
         Simulated::sleep(network.latency()).await;
-        if let Some((node, disk)) = network.reach(me, to) {
+        if let Some((node, disk)) = network.reach((me, &peer), to) {
             run_connection(&network, (me, to), lane, (node, disk), first, &mut calls).await;
             Simulated::sleep(network.pause(0..60)).await;
         } else {
@@ -137,13 +160,15 @@ async fn run_connection(
     network: &Network,
     (me, to): (u64, u64),
     lane: Lane,
-    (node, disk): Peer,
+    (node, disk): (Node<Simulated>, Arc<Disk>),
     first: Call,
     calls: &mut mpsc::UnboundedReceiver<Call>,
 ) {
     let (requests, received) = mpsc::channel(FRAMES_MAX);
     let (sender, mut answers) = mpsc::channel(FRAMES_MAX);
-    drop(Simulated::spawn(async move { node.serve(NodeId(me), lane, received, sender).await }));
+    let speed = disk.speed;
+    let serve = async move { node.serve(NodeId(me), lane, received, sender).await };
+    drop(at_speed(speed, || Simulated::spawn(serve)));
     let (mut pending, mut out, mut back) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
     let (mut last_out, mut last_back) = (Simulated::now(), Simulated::now());
     let (mut next, mut is_closed) = (Some(first), false);
@@ -174,7 +199,7 @@ async fn run_connection(
             () = Simulated::sleep_until(due.unwrap_or_else(Simulated::now)), if due.is_some() => {
                 let now = Simulated::now();
                 while let Some((_, frame)) = out.pop_front_if(|(at, _)| *at <= now) {
-                    if network.is_cut(me, to) || !is_alive(&disk) || requests.try_send(frame.into()).is_err() {
+                    if network.is_cut(me, to) || !disk.is_alive() || requests.try_send(frame.into()).is_err() {
                         return;
                     }
                 }

@@ -8,6 +8,7 @@
 //! pre-vote  3 │ as vote
 //! transfer  4 │ ballot │ to u64 │ last place
 //! install   5 │ ballot │ last place                                on the lane of snapshots
+//! last      6
 //! ```
 //!
 //! Answers have no kind of their own: they come in the order of the requests of a connection.
@@ -26,6 +27,7 @@ const VOTE: u8 = 2;
 const PRE_VOTE: u8 = 3;
 const TRANSFER: u8 = 4;
 pub(crate) const INSTALL: u8 = 5;
+const LAST: u8 = 6;
 
 /// Bytes of an append request beyond its entries, and of an entry beyond its records.
 const HEAD_BYTES: usize = 64;
@@ -76,6 +78,8 @@ pub enum Request {
         /// The last entry that the snapshot has.
         last: EntryId,
     },
+    /// Asks a leader for its last entry.
+    Last,
 }
 
 /// Answer to [`Request::Append`].
@@ -87,6 +91,20 @@ pub enum AppendAnswer {
     Conflict(EntryId),
     /// The leader is deposed: the newer ballot.
     Deposed(Ballot),
+}
+
+/// Answer to [`Request::Last`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastAnswer {
+    /// The member does not lead.
+    NotLeader,
+    /// The member was elected for `term`, and its log ends with `last`.
+    Leader {
+        /// The term.
+        term: u64,
+        /// The last entry, whether it is written or not.
+        last: EntryId,
+    },
 }
 
 /// Answer to a request for a vote.
@@ -139,6 +157,10 @@ impl Request {
                 put_ballot(&mut into, *ballot);
                 put_place(&mut into, *last);
             }
+            Self::Last => {
+                into = Writer::default();
+                into.u8(LAST);
+            }
         }
         into.0
     }
@@ -169,6 +191,7 @@ impl Request {
             }
             TRANSFER => Self::Transfer { from: ballot(&mut from)?, to: from.u64()?, last: place(&mut from)? },
             INSTALL => Self::Install { ballot: ballot(&mut from)?, last: place(&mut from)? },
+            LAST => Self::Last,
             _ => return None,
         };
         from.end(request)
@@ -194,6 +217,29 @@ impl AppendAnswer {
             0 => Self::Matching(place(&mut from)?),
             1 => Self::Conflict(place(&mut from)?),
             2 => Self::Deposed(ballot(&mut from)?),
+            _ => return None,
+        };
+        from.end(answer)
+    }
+}
+
+impl LastAnswer {
+    /// Returns the answer as bytes.
+    pub fn encode(self) -> Vec<u8> {
+        let mut into = Writer::default();
+        match self {
+            Self::NotLeader => drop(into.u8(0)),
+            Self::Leader { term, last } => put_place(into.u8(1).u64(term), last),
+        }
+        into.0
+    }
+
+    /// Reads an answer; `None` for bytes that are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let answer = match from.u8()? {
+            0 => Self::NotLeader,
+            1 => Self::Leader { term: from.u64()?, last: place(&mut from)? },
             _ => return None,
         };
         from.end(answer)
@@ -301,6 +347,7 @@ mod tests {
                 to,
                 last
             }),
+            Just(Request::Last),
         ]
     }
 
@@ -327,13 +374,17 @@ mod tests {
             for answer in [AppendAnswer::Matching(last), AppendAnswer::Conflict(last), AppendAnswer::Deposed(ballot)] {
                 prop_assert_eq!(AppendAnswer::decode(&answer.encode()), Some(answer));
             }
+            for answer in [LastAnswer::NotLeader, LastAnswer::Leader { term: ballot.term, last }] {
+                prop_assert_eq!(LastAnswer::decode(&answer.encode()), Some(answer));
+            }
             prop_assert_eq!(decode_ballot(&encode_ballot(ballot)), Some(ballot));
         }
 
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = (Request::decode(&bytes), AppendAnswer::decode(&bytes), VoteAnswer::decode(&bytes));
-            for kind in 1..5 {
+            let _ = LastAnswer::decode(&bytes);
+            for kind in 1..6 {
                 let _ = Request::decode(&[&[kind], &bytes[..]].concat());
             }
         }

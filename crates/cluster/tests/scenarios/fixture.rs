@@ -244,6 +244,7 @@ impl Fleet {
             votes: Box::new(remains.ballot.clone()),
             ballot: lock(&remains.ballot.0).clone(),
             listener: events.clone(),
+            heal: None,
         };
         let network = self.network.clone();
         let connect = move |_service| Ok(Wire { network, me: node, links: Arc::default() });

@@ -21,7 +21,7 @@ use tidemark_cluster::net::{Identity, Lane, NetEvents, NetSettings, Peer, Roster
 use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
-    Consensus as _, Group, GroupId, GroupParts, Member, Members, NodeId, Settings, Term, TermListener,
+    Consensus as _, Group, GroupId, GroupParts, Heal, Member, Members, NodeId, Settings, Term, TermListener,
     VoteStore,
 };
 use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
@@ -87,7 +87,7 @@ pub enum NodeError {
         /// The system's error.
         error: io::Error,
     },
-    /// The member may have lost what it acknowledged.
+    /// The member may have forgotten what it has voted.
     #[error(
         "this member does not take part: {0}. If all other members run and have the log, or a loss is acceptable, \
          start it with --cluster-accept-loss yes"
@@ -119,7 +119,8 @@ pub(crate) struct GroupNode {
     messenger: Mutex<Option<JoinHandle<()>>>,
     founding: Mutex<Option<Founding>>,
     is_closed: Arc<AtomicBool>,
-    suspicion: Mutex<Option<SuspicionFile>>,
+    /// `None` once the member is closed.
+    suspicion: Arc<Mutex<Option<SuspicionFile>>>,
 }
 
 /// The directory as that of a member, before its log is opened and until it takes part.
@@ -180,17 +181,23 @@ impl Membership {
     /// Notes that the log is open. What could be damage is refused there, not cut.
     ///
     /// # Errors
-    /// The member may have lost what it acknowledged, and that is not accepted.
+    /// The member may have forgotten what it has voted, and that is not accepted.
     pub(crate) fn end_recovery(&mut self, config: &Config) -> Result<(), NodeError> {
         self.suspicion.end_recovery(false)?;
-        match self.suspicion.suspicion() {
-            None => Ok(()),
-            Some(suspicion) if !config.cluster_accept_loss => Err(NodeError::Suspect(suspicion)),
-            Some(_) => {
-                say("warning: this member takes part although it may have lost what it acknowledged");
-                Ok(self.suspicion.heal()?)
-            }
+        let Some(suspicion) = self.suspicion.suspicion() else { return Ok(()) };
+        if config.cluster_accept_loss {
+            say("warning: this member takes part although it may have lost what it acknowledged");
+            return Ok(self.suspicion.heal()?);
         }
+        if suspicion.may_have_forgotten_votes() {
+            return Err(NodeError::Suspect(suspicion));
+        }
+        say(&format!(
+            "warning: this member may have lost what it acknowledged: {suspicion}. It does not vote until a leader \
+             that was elected without it has caught it up. If no leader is elected, because most members are in \
+             this state, restart them with --cluster-accept-loss yes: what they lost is gone"
+        ));
+        Ok(())
     }
 }
 
@@ -238,6 +245,9 @@ impl GroupNode {
             founders: seat.founders.clone(),
             transport: OnceLock::new(),
         });
+        let is_suspect = suspicion.suspicion().is_some();
+        let suspicion = Arc::new(Mutex::new(Some(suspicion)));
+        let heal = is_suspect.then(|| heal(&suspicion, &events));
         let parts = GroupParts {
             node: seat.node,
             settings,
@@ -246,13 +256,14 @@ impl GroupNode {
             votes: Box::new(Votes(votes)),
             ballot,
             listener: Arc::clone(&listener) as _,
+            heal,
         };
         let roster = roster(seat.node, &seat.founders);
         let (connected, received) = (Arc::clone(&listener), Arc::clone(&messages));
         let group = Group::start(parts, move |consensus| {
             let runtime = tokio::runtime::Handle::current();
-            let transport =
-                TcpTransport::new(runtime, identity, net, tls, events).map_err(io::Error::other)?;
+            let transport = TcpTransport::new(runtime, identity, net, tls, Arc::clone(&events) as _)
+                .map_err(io::Error::other)?;
             transport.set_roster(roster);
             transport.listen(socket, MemberService { consensus, messages: received })?;
             Ok(connected.transport.get_or_init(|| transport).clone())
@@ -273,7 +284,7 @@ impl GroupNode {
             messenger: Mutex::new(Some(messenger)),
             founding: Mutex::default(),
             is_closed: Arc::default(),
-            suspicion: Mutex::new(Some(suspicion)),
+            suspicion,
         };
         node.meet_members();
         Ok(node)
@@ -481,6 +492,18 @@ fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
     Tls::load(&files).map(Some).map_err(|error| error.to_string())
 }
 
+/// Returns what ends the suspicion once a leader has caught the member up.
+fn heal(suspicion: &Arc<Mutex<Option<SuspicionFile>>>, events: &Arc<Events>) -> Heal {
+    let (suspicion, events) = (Arc::clone(suspicion), Arc::clone(events));
+    Box::new(move || {
+        let mut suspicion = suspicion.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = || io::Error::other("the member is closed");
+        suspicion.as_mut().ok_or_else(closed)?.heal()?;
+        events.tell(Notice::Member("this member has everything again, and votes"));
+        Ok(())
+    })
+}
+
 /// Gives a directory its first place.
 fn first_seat(config: &Config, node: NodeId) -> Result<Seat, NodeError> {
     if !config.cluster_join.is_empty() {
@@ -615,20 +638,36 @@ impl TermListener for Listener {
     }
 }
 
+/// What the operator is told.
+enum Notice {
+    /// Of a connection, rarely: connections fail again and again.
+    Connection(String),
+    /// Of the member.
+    Member(&'static str),
+}
+
 /// Tells the operator of connections that fail, from a thread of its own: standard error may block, and
 /// the consensus must not wait for it.
 struct Events {
-    notices: SyncSender<String>,
+    notices: SyncSender<Notice>,
 }
 
 impl Events {
     fn start(line: OperatorLine) -> io::Result<Events> {
-        let (notices, written) = std::sync::mpsc::sync_channel::<String>(NOTICES_MAX);
+        let (notices, written) = std::sync::mpsc::sync_channel::<Notice>(NOTICES_MAX);
         std::thread::Builder::new().name("tidemark-notices".to_owned()).spawn(move || {
             // Until the connections are closed.
-            written.iter().for_each(|notice| line.write(|| notice));
+            written.iter().for_each(|notice| match notice {
+                Notice::Connection(notice) => line.write(|| notice),
+                Notice::Member(notice) => say(notice),
+            });
         })?;
         Ok(Events { notices })
+    }
+
+    /// Has a line written. Those beyond the queue are left out.
+    fn tell(&self, notice: Notice) {
+        let _ = self.notices.try_send(notice);
     }
 }
 
@@ -636,11 +675,9 @@ impl NetEvents for Events {
     fn heartbeats_closed(&self, _peer: NodeId) {}
 
     fn connection_failed(&self, peer: Option<NodeId>, error: &str) {
-        let notice = match peer {
+        self.tell(Notice::Connection(match peer {
             Some(peer) => format!("warning: the connection with member {peer}: {error}"),
             None => format!("warning: a connection to the port for other members: {error}"),
-        };
-        // Those beyond the queue are left out.
-        let _ = self.notices.try_send(notice);
+        }));
     }
 }

@@ -52,6 +52,7 @@ mod shutdown;
 mod sinks;
 mod snapshots;
 mod support;
+mod suspects;
 mod tidy;
 mod top_counters;
 mod top_pools;

@@ -52,6 +52,11 @@ impl Cluster {
 
     /// Starts a member with these flags in the place of those of all.
     pub(crate) fn run_with(&mut self, member: usize, flags: &[&str]) {
+        self.run_telling(member, flags, Stdio::inherit());
+    }
+
+    /// Does the same; what the member tells its operator goes to `errors`.
+    pub(crate) fn run_telling(&mut self, member: usize, flags: &[&str], errors: Stdio) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
         let directory = self.directory.path().join(format!("member{member}"));
         command.arg("serve").arg("--dir").arg(directory);
@@ -62,7 +67,7 @@ impl Cluster {
             .args(flags)
             .args(["--port", &self.clients[member].to_string()])
             .args(["--http", &format!("127.0.0.1:{}", self.http[member])]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().expect("the binary starts");
         self.servers[member] = Some(Server { child, port: self.clients[member], startup: Duration::ZERO });
         wait_until("the member answers", || {

@@ -1,0 +1,143 @@
+//! A member that may have lost entries that it had acknowledged takes part without a vote, until it
+//! has everything that a leader could count on it for.
+//!
+//! ```text
+//!  start ─► asks the leader of its term or a later one for its last entry
+//!        ─► has that entry, synced ─► the suspicion ends durably ─► votes
+//! ```
+//!
+//! Why that is enough. Call S the member, and A the entries that it acknowledged before the loss and
+//! that are committed, or will be. It still has its ballot, which is synced in every mode.
+//!
+//! 1. *No leader is elected that lacks one of A.* An entry is committed by a quorum, and a leader is
+//!    elected by one. Both have a member in common, and S is none of the electors. So the proof of
+//!    Raft holds for the others, as if S had not acknowledged.
+//! 2. *The leader that S asks has all of A.* Its term is not below the ballot of S, so S had
+//!    acknowledged its entries, or those of leaders before it. Its own are in its log, and those of
+//!    earlier terms by 1. The entries that S had acknowledged to it were in its log before the
+//!    restart of S, and so before the question: its answer is at or behind all of them. A process
+//!    that was elected, died and started again does not answer: it may have lost entries itself.
+//! 3. *With the leader's last entry, S has the leader's log up to there.* Entries of one place and
+//!    term have the same log before them. A later cut takes nothing of A back.
+//! 4. *What S acknowledges meanwhile counts, rightly:* it has those entries. Its leader may still
+//!    count older acknowledgements of entries that are lost. By 1 that does no harm while S does not
+//!    vote, and by 2 and 3 it has those entries when it does.
+//!
+//! What the leader has committed at the first contact would not be enough: by 4 it may later count
+//! a lost entry behind that as acknowledged by S, and commit it. A member that may have forgotten
+//! its *ballot* is not safe this way, and does not start: its acknowledgement could commit entries
+//! of a leader that it had helped to depose.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use openraft::type_config::TypeConfigExt;
+use tidemark_log::EntryId;
+use tokio::sync::oneshot;
+
+use super::node::Node;
+use super::types::Cfg;
+use crate::ids::NodeId;
+use crate::net::{Lane, Transport};
+use crate::wire::message::{LastAnswer, Request};
+
+/// Makes durable that a member has everything again. Runs on the log's writer.
+pub type Heal = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+/// Whether this member may have lost what it acknowledged.
+#[derive(Debug)]
+pub(crate) struct Standing(AtomicBool);
+
+impl Standing {
+    pub(crate) fn new(is_suspect: bool) -> Self {
+        Self(AtomicBool::new(is_suspect))
+    }
+
+    /// Returns whether the member has no vote. One load.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl<C: Cfg> Node<C> {
+    /// Waits until a leader has caught this member up, ends the suspicion, and votes from then on.
+    /// `began_in` is the term of the ballot that the start found.
+    pub(super) async fn regain_vote<T: Transport>(self, transport: T, began_in: u64, heal: Heal) {
+        let mut asked = None;
+        loop {
+            C::sleep(self.settings.heartbeat).await;
+            if self.status().failure.is_some() {
+                return;
+            }
+            let term = self.driver.ballot().map_or(0, |ballot| ballot.term);
+            let known = asked.filter(|(of, _)| *of == term);
+            let Some((_, last)) = known else {
+                // A leader of an earlier term is deposed: what S acknowledged later is not with it.
+                asked = self.ask_leader(&transport).await.filter(|(of, _)| *of >= began_in);
+                continue;
+            };
+            if self.has_entry(last).await {
+                break;
+            }
+        }
+        match self.end_suspicion(heal).await {
+            Ok(()) => {
+                self.standing.0.store(false, Ordering::Release);
+                self.raft().runtime_config().elect(true);
+            }
+            Err(error) => {
+                tracing::error!(%error, "the member has everything, and cannot note it: it stays without a vote");
+            }
+        }
+    }
+
+    /// Asks the leader that this member follows for its term and its last entry.
+    async fn ask_leader(&self, transport: &impl Transport) -> Option<(u64, EntryId)> {
+        let (leader, _) = self.reign.role.followed()?;
+        let answer = transport.send(leader, Lane::Control, Request::Last.encode());
+        let answer = C::timeout(self.settings.lease() * 2, answer).await.ok()?.ok()?;
+        match LastAnswer::decode(&answer)? {
+            LastAnswer::Leader { term, last } => Some((term, last)),
+            LastAnswer::NotLeader => None,
+        }
+    }
+
+    /// Returns whether the log has this entry, or a snapshot in its place.
+    async fn has_entry(&self, id: EntryId) -> bool {
+        if id.index > self.driver.last().id.index {
+            return false;
+        }
+        if id.index < self.driver.member().first_entry() {
+            return true;
+        }
+        // A failed read ends the consensus soon: it reads the same log.
+        let read = self.driver.read(id.index, id.index + 1, 1).await.unwrap_or_default();
+        read.first().is_some_and(|(found, _)| *found == id)
+    }
+
+    /// Syncs what was pushed to the log so far, and has `heal` note that nothing is missing.
+    async fn end_suspicion(&self, heal: Heal) -> io::Result<()> {
+        let (done, ended) = oneshot::channel();
+        self.driver.run(move |member| {
+            let synced = member.sync().map_err(|failure| io::Error::other(failure.to_string()));
+            drop(done.send(synced.and_then(|_| heal())));
+        });
+        ended.await.map_err(|_| io::Error::other("the log of the member is closed"))?
+    }
+
+    /// Answers a member that asks for this leader's last entry.
+    pub(super) fn last_answer(&self) -> LastAnswer {
+        let (ballot, last) = self.driver.ballot_and_last();
+        match ballot {
+            // Elected as this process: after a restart entries may be missing.
+            Some(ballot)
+                if ballot.is_elected
+                    && NodeId(ballot.node) == self.me()
+                    && self.reign.role.is_established(crate::term::Term(ballot.term)) =>
+            {
+                LastAnswer::Leader { term: ballot.term, last: last.id }
+            }
+            _ => LastAnswer::NotLeader,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Members that may have lost what they acknowledged.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use tidemark_cluster::suspicion::{Start, SuspicionFile};
+
+use crate::support::cluster::Cluster;
+use crate::support::{Answer, Client, wait_until};
+
+fn directory(cluster: &Cluster, member: usize) -> PathBuf {
+    cluster.directory.path().join(format!("member{member}"))
+}
+
+/// Notes in the directory of a killed member that its machine had lost power meanwhile.
+fn lose_power(cluster: &Cluster, member: usize) {
+    let start = Start { boot: None, acknowledges_unsynced: true, is_new: false };
+    let begun = SuspicionFile::begin(&directory(cluster, member), start).expect("the file");
+    assert!(begun.suspicion().is_some_and(|suspicion| !suspicion.may_have_forgotten_votes()));
+}
+
+/// Starts a member with the lines for its operator in a file, which is returned.
+fn run(cluster: &mut Cluster, member: usize, settings: &[&str]) -> PathBuf {
+    let path = cluster.directory.path().join(format!("errors{member}"));
+    let errors = File::create(&path).expect("a file");
+    cluster.run_telling(member, settings, errors.into());
+    path
+}
+
+fn wait_for_line(path: &Path, line: &str) {
+    wait_until(&format!("the operator is told: {line}"), || {
+        fs::read_to_string(path).expect("text").contains(line)
+    });
+}
+
+/// The files of the log in a member's directory, with what they have.
+fn log_files(cluster: &Cluster, member: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let of_member = ["vote", "standing", "group"];
+    let entries = fs::read_dir(directory(cluster, member)).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let is_of_log = |path: &PathBuf| !of_member.iter().any(|name| path.ends_with(name));
+    paths.filter(is_of_log).map(|path| (path.clone(), fs::read(path).expect("readable"))).collect()
+}
+
+#[test]
+fn a_member_that_lost_entries_in_a_power_failure_votes_again_once_it_has_them() {
+    let mut cluster = Cluster::found();
+    let victim = (cluster.leader() + 1) % 3;
+    cluster.set("early", "1");
+    cluster.kill(victim);
+    let early = log_files(&cluster, victim);
+    run(&mut cluster, victim, &[]);
+    for number in 0..100 {
+        cluster.set(&format!("late:{number}"), "1");
+    }
+    drop(cluster.settled());
+    cluster.kill(victim);
+    // It has acknowledged the late changes, and lost them.
+    log_files(&cluster, victim).iter().for_each(|(path, _)| fs::remove_file(path).expect("removed"));
+    early.iter().for_each(|(path, bytes)| fs::write(path, bytes).expect("written"));
+    lose_power(&cluster, victim);
+    let errors = run(&mut cluster, victim, &[]);
+    wait_for_line(&errors, "It does not vote until a leader that was elected without it has caught it up");
+    wait_for_line(&errors, "this member has everything again, and votes");
+    // It has a full vote: with it and one other member, the group goes on.
+    let leader = cluster.leader();
+    cluster.kill(if leader == victim { (leader + 1) % 3 } else { leader });
+    cluster.set("without", "1");
+    let mut client = Client::connect(cluster.clients[victim]).expect("it accepts");
+    let _ = client.call(&["READONLY"]).expect("an answer");
+    let value =
+        |answer: std::io::Result<Answer>| answer.is_ok_and(|answer| answer == Answer::Bulk("1".into()));
+    wait_until("the member has what it had lost", || value(client.call(&["GET", "late:99"])));
+}
+
+#[test]
+fn two_of_three_that_may_have_lost_entries_elect_no_leader_until_the_loss_is_accepted() {
+    let mut cluster = Cluster::found();
+    cluster.set("key", "value");
+    for member in 0..3 {
+        cluster.kill(member);
+    }
+    for member in [0, 1] {
+        lose_power(&cluster, member);
+    }
+    let errors = [0, 1].map(|member| run(&mut cluster, member, &[]));
+    run(&mut cluster, 2, &[]);
+    for path in &errors {
+        wait_for_line(path, "restart them with --cluster-accept-loss yes");
+    }
+    // Longer than any election takes.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(cluster.try_set("key", "other"), None, "no leader may be elected");
+    for path in &errors {
+        let told = fs::read_to_string(path).expect("text");
+        assert!(!told.contains("has everything again"), "{told}");
+    }
+    cluster.kill(0);
+    let accepted = run(&mut cluster, 0, &["--cluster-accept-loss", "yes"]);
+    wait_for_line(&accepted, "takes part although it may have lost");
+    cluster.set("key", "other");
+    // With the leader of two members, the third has everything again.
+    wait_for_line(&errors[1], "this member has everything again, and votes");
+    drop(cluster.settled());
+}
