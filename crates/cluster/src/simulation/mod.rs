@@ -27,14 +27,6 @@ use std::time::Instant;
 
 use crate::faults::Faults;
 
-/// Runs seeds until one violates something; returns that.
-fn find_violation(seeds: std::ops::Range<u64>, faults: Faults) -> Option<(u64, Vec<String>)> {
-    seeds.into_iter().find_map(|seed| {
-        let outcome = run::run_seed(seed, faults, false);
-        (!outcome.violations.is_empty()).then_some((seed, outcome.violations))
-    })
-}
-
 /// Runs seeds on all processors; returns what happened in all, and the seeds with violations.
 fn run_all(seeds: std::ops::Range<u64>) -> (run::Outcome, BTreeMap<u64, Vec<String>>) {
     let next = AtomicU64::new(seeds.start);
@@ -95,13 +87,13 @@ fn a_seed_has_one_history() {
 /// How a loss of what was committed shows.
 const LOSS: &[&str] = &["was acknowledged at", "has committed", "is committed", "is that of operation"];
 
-/// Expects that seeds find a fault, by a violation that has one of these words.
+/// Expects that a seed finds a fault: by a violation that has one of these words. A fault may first
+/// show as a group that does not go on.
 fn expect_found(faults: Faults, words: &[&str]) {
-    let found = find_violation(0..400, faults);
-    let (seed, violations) = found.unwrap_or_else(|| panic!("no seed finds {faults:?}"));
-    println!("seed {seed}: {violations:#?}");
     let is_expected = |violation: &String| words.iter().any(|words| violation.contains(words));
-    assert!(violations.iter().any(is_expected), "seed {seed}: {violations:#?}");
+    let found =
+        (0..1_000).find(|seed| run::run_seed(*seed, faults, false).violations.iter().any(is_expected));
+    println!("seed {:?} finds {words:?}", found.unwrap_or_else(|| panic!("no seed finds {faults:?}")));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use openraft::type_config::TypeConfigExt;
 
 use super::run::HEAL;
-use super::world::{Running, World, count, lock, shut_down};
+use super::world::{Running, World, bury, count, lock};
 use crate::ids::NodeId;
 use crate::raft::Simulated;
 use crate::skewed_runtime::{AtSpeed, at_speed};
@@ -140,16 +140,16 @@ impl World {
         self.removing.fetch_sub(1, Ordering::Relaxed);
         if removed.is_ok() {
             count(&self.counts.changes);
-            self.dispose(node).await;
+            self.dispose(node);
         }
     }
 
     /// Ends a process for good.
-    async fn dispose(&self, node: u64) {
+    fn dispose(&self, node: u64) {
         drop(lock(&self.media).remove(&node));
         lock(&self.wiped).remove(&node);
         if let Some(running) = self.kill(node) {
-            shut_down(running).await;
+            bury(running);
         }
     }
 
@@ -167,7 +167,7 @@ impl World {
             }
             let strangers = self.nodes().into_iter().filter(|node| !members.nodes.contains_key(node));
             for node in strangers.collect::<Vec<_>>() {
-                self.dispose(node).await;
+                self.dispose(node);
             }
             return;
         }

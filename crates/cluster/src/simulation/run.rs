@@ -15,7 +15,7 @@ use tidemark_log::Durability;
 use super::clients::{CLIENTS, PATIENCE};
 use super::history::{History, operations};
 use super::network::Network;
-use super::world::{Counts, World, lock, shut_down};
+use super::world::{Counts, World, bury, lock};
 use crate::faults::Faults;
 use crate::member::Members;
 use crate::raft::Simulated;
@@ -177,12 +177,12 @@ impl World {
     }
 
     /// Ends all processes.
-    pub(super) async fn end(&self) {
+    pub(super) fn end(&self) {
         let members = std::mem::take(&mut *lock(&self.running));
         for (node, running) in members {
             running.disk.is_alive.store(false, Ordering::Relaxed);
             self.network.disconnect(node);
-            shut_down(running).await;
+            bury(running);
         }
     }
 
@@ -204,7 +204,7 @@ impl World {
         self.is_over.store(true, Ordering::Relaxed);
         Simulated::sleep(PATIENCE + Duration::from_millis(100)).await;
         self.expect_equal_logs().await;
-        self.end().await;
+        self.end();
     }
 }
 

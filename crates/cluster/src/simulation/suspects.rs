@@ -8,7 +8,7 @@ use openraft::type_config::TypeConfigExt;
 use tidemark_log::Durability;
 
 use super::run::{simulate, world};
-use super::world::{World, lock};
+use super::world::{World, bury, lock};
 use crate::faults::Faults;
 use crate::raft::Simulated;
 
@@ -18,7 +18,7 @@ impl World {
         let running = self.kill(node).expect("runs");
         let power = Some(self.random(|rng| rng.u64(..)));
         lock(&self.media).get_mut(&node).expect("is there").crash(power, true);
-        drop(Simulated::spawn(super::world::shut_down(running)));
+        bury(running);
     }
 
     fn terms(&self) -> usize {
@@ -49,7 +49,7 @@ fn a_majority_of_suspects_elects_no_leader_until_the_loss_is_accepted() {
             assert_eq!(world.terms(), terms, "seed {seed}: one vote of three elects no leader");
             // The operator accepts what a second one has lost.
             let running = world.kill(2).expect("runs");
-            super::world::shut_down(running).await;
+            bury(running);
             lock(&world.media).get_mut(&2).expect("is there").crash(None, true);
             lock(&world.media)[&2].accept_loss();
             world.start(2).await;
@@ -68,7 +68,7 @@ fn a_majority_of_suspects_elects_no_leader_until_the_loss_is_accepted() {
                 }
             }
             world.is_over.store(true, Ordering::Relaxed);
-            world.end().await;
+            world.end();
         });
         assert!(panics.is_empty(), "seed {seed}: {panics:?}");
     }

@@ -194,9 +194,10 @@ impl World {
         match Node::start(parts, wire).await {
             // It was removed meanwhile.
             Ok(started) if !lock(&self.media).contains_key(&node) => {
-                shut_down(Running { memory: Arc::default(), node: started, log, disk }).await;
+                bury(Running { memory: Arc::default(), node: started, log, disk });
             }
             Ok(started) => {
+                self.history.note(format_args!("member {node} runs"));
                 self.network.connect(node, started.clone(), peer);
                 lock(&self.running)
                     .insert(node, Running { memory: Arc::default(), node: started, log, disk });
@@ -214,9 +215,9 @@ impl World {
             media.crash(power, unsynced);
         }
         self.history.note(format_args!("member {node} ends, power failure {}", power.is_some()));
+        bury(running);
         let world = self.clone();
         drop(Simulated::spawn(async move {
-            shut_down(running).await;
             Simulated::sleep(Duration::from_millis(pause_ms)).await;
             world.start(node).await;
         }));
@@ -231,9 +232,9 @@ impl World {
         drop(self.provide(node));
         lock(&self.wiped).insert(node);
         self.history.note(format_args!("member {node} loses its disk"));
+        bury(running);
         let world = self.clone();
         drop(Simulated::spawn(async move {
-            shut_down(running).await;
             Simulated::sleep(Duration::from_millis(50)).await;
             world.start(node).await;
         }));
@@ -317,8 +318,10 @@ impl World {
     }
 }
 
-/// Ends what is left of a process.
-pub(super) async fn shut_down(running: Running) {
-    running.node.shutdown().await;
-    running.node.driver.close();
+/// Ends what is left of a killed process. Nothing waits for that: its disk takes no more jobs.
+pub(super) fn bury(running: Running) {
+    drop(Simulated::spawn(async move {
+        running.node.shutdown().await;
+        running.node.driver.close();
+    }));
 }
