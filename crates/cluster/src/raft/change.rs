@@ -155,6 +155,18 @@ impl<C: Cfg> Node<C> {
         self.change(term, until, ChangeMembers::AddVoterIds(BTreeSet::from([node.0]))).await
     }
 
+    /// Adds a member, and has it vote, if it is to, once it has caught up.
+    ///
+    /// # Errors
+    /// As those of the three steps.
+    #[cfg(test)]
+    pub(crate) async fn join(&self, member: Member, patience: Duration) -> Result<(), ChangeError> {
+        let (id, is_voter) = (member.id, member.is_voter);
+        self.add(member, patience).await?;
+        self.catch_up(id, patience).await?;
+        if is_voter { self.promote(id, patience).await } else { Ok(()) }
+    }
+
     /// Removes a member.
     ///
     /// # Errors

@@ -4,8 +4,7 @@ use crate::command::rows::{ConnectionCommand as C, is_watching};
 use crate::command::{
     changes_command, client_command, cluster_change, cluster_command, command_command, config_command,
     counter_command, handshake, info, sentinel_command, server_command, subscribe_command, tracking_command,
-    transaction,
-    watch_command,
+    transaction, watch_command,
 };
 use crate::context::Context;
 use crate::events::publication::Kind;
