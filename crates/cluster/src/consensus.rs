@@ -111,6 +111,11 @@ pub trait Consensus: Send + Sync {
     /// of the consensus, and must return quickly.
     fn confirm(&self, term: Term, then: Box<dyn FnOnce(bool) + Send>);
 
+    /// Returns the age of the leader's state that is committed in this member's log: everything that the
+    /// group had committed that long ago is. `None` if it is unknown. Measured by this member's clock
+    /// from before it asked the leader. An atomic load and a clock read.
+    fn staleness(&self) -> Option<Duration>;
+
     /// Returns the members by the newest entry that names them; none before the first.
     fn members(&self) -> Vec<Member>;
 

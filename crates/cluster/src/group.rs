@@ -242,7 +242,14 @@ fn run<T: Transport>(
     };
     runtime.block_on(async {
         let service = GroupService(Arc::new(OnceLock::new()));
-        let begun = async { Node::<Real>::start(parts, connect(service.clone())?).await }.await;
+        let begun = async {
+            let transport = connect(service.clone())?;
+            let node = Node::<Real>::start(parts, transport.clone()).await?;
+            // Ends with the runtime.
+            drop(tokio::spawn(node.clone().watch_staleness(transport)));
+            Ok(node)
+        };
+        let begun: io::Result<Node<Real>> = begun.await;
         match begun {
             Err(error) => drop(started.send(Err(error))),
             Ok(node) => {
@@ -277,6 +284,10 @@ impl Consensus for Group {
     fn confirm(&self, term: Term, then: Box<dyn FnOnce(bool) + Send>) {
         let node = self.node.clone();
         drop(self.runtime.spawn(async move { then(node.confirm(term).await) }));
+    }
+
+    fn staleness(&self) -> Option<Duration> {
+        self.node.staleness.age(self.node.now())
     }
 
     fn members(&self) -> Vec<Member> {

@@ -467,7 +467,7 @@ fn keep_memory(
 ) -> io::Result<JoinHandle<Result<Ended, FollowError>>> {
     let (shared, node, leadership) = (Arc::clone(shared), Arc::clone(node), Arc::clone(node.leadership()));
     std::thread::Builder::new().name("tidemark-memory".to_owned()).spawn(move || {
-        let ended = keep_with_log(&shared, &leadership, || node.failure());
+        let ended = keep_with_log(&shared, &leadership, || node.staleness(), || node.failure());
         match &ended {
             Ok(Ended::Stopped) => {}
             Ok(Ended::Outdated) => {

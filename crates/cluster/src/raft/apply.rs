@@ -81,6 +81,12 @@ impl Apply {
         Snapshot { meta, snapshot: SnapshotHandle { lsn, last: end.last } }
     }
 
+    /// Returns the index of the last applied entry; 0 before the first.
+    pub(crate) fn last_index(&self) -> u64 {
+        let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        applied.last.map_or(0, |last| last.index)
+    }
+
     /// Returns what is applied.
     pub(crate) fn applied(&self) -> Applied {
         self.applied.lock().unwrap_or_else(PoisonError::into_inner).clone()

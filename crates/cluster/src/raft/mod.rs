@@ -7,6 +7,7 @@ mod keeping;
 mod network;
 mod node;
 mod snapshots;
+mod staleness;
 mod storage;
 mod suspect;
 mod types;

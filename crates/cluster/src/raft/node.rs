@@ -19,6 +19,7 @@ use super::config::config;
 use super::keeping::keep_house;
 use super::network::{AckClock, Clients, serve_appends, serve_control};
 use super::snapshots::{self, Arrivals, Transfers};
+use super::staleness::Staleness;
 use super::storage::{Seen, Storage};
 use super::suspect::{Heal, Standing};
 use super::types::{
@@ -63,11 +64,12 @@ pub(crate) struct NodeParts {
 #[derive(Clone)]
 pub(crate) struct Node<C: Cfg> {
     raft: Raft<C, Apply>,
-    apply: Apply,
+    pub(super) apply: Apply,
     pub(crate) driver: LogDriver,
     pub(crate) reign: Arc<Reign>,
     pub(crate) settings: Settings,
     pub(super) standing: Arc<Standing>,
+    pub(crate) staleness: Arc<Staleness>,
     acks: Arc<Acks>,
     /// Held during a round that confirms the lead: callers that wait for it share the next one.
     round: Arc<tokio::sync::Mutex<()>>,
@@ -149,8 +151,21 @@ impl<C: Cfg> Node<C> {
             .await
             .map_err(|error| io::Error::other(error.to_string()))?;
         let (standing, round) = (Arc::new(Standing::new(heal.is_some())), Arc::default());
-        let node =
-            Self { raft, apply, driver, reign, settings, standing, acks, round, began, arrivals, transfers };
+        let staleness = Arc::default();
+        let node = Self {
+            raft,
+            apply,
+            driver,
+            reign,
+            settings,
+            standing,
+            staleness,
+            acks,
+            round,
+            began,
+            arrivals,
+            transfers,
+        };
         let proposer = Proposer::<C> { raft: node.raft.clone(), driver: node.driver.clone(), seen };
         drop(C::spawn(pump(proposer, node.driver.clone(), node.reign.clone(), node.settings.backlog_bytes)));
         drop(C::spawn(follow_metrics(node.clone())));

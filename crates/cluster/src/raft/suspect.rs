@@ -39,6 +39,7 @@ use super::node::Node;
 use super::types::Cfg;
 use crate::ids::NodeId;
 use crate::net::{Lane, Transport};
+use crate::term::Term;
 use crate::wire::message::{LastAnswer, Request};
 
 /// Makes durable that a member has everything again. Runs on the log's writer.
@@ -59,6 +60,16 @@ impl Standing {
     }
 }
 
+/// What a leader says of itself.
+pub(super) struct LeaderView {
+    /// The term that it was elected for.
+    pub(super) term: u64,
+    /// The last entry of its log.
+    pub(super) last: EntryId,
+    /// No other member can lead yet.
+    pub(super) has_lease: bool,
+}
+
 impl<C: Cfg> Node<C> {
     /// Waits until a leader has caught this member up, ends the suspicion, and votes from then on.
     /// `began_in` is the term of the ballot that the start found.
@@ -73,7 +84,9 @@ impl<C: Cfg> Node<C> {
             let known = asked.filter(|(of, _)| *of == term);
             let Some((_, last)) = known else {
                 // A leader of an earlier term is deposed: what S acknowledged later is not with it.
-                asked = self.ask_leader(&transport).await.filter(|(of, _)| *of >= began_in);
+                let leader = self.ask_leader(&transport).await;
+                asked =
+                    leader.filter(|leader| leader.term >= began_in).map(|leader| (leader.term, leader.last));
                 continue;
             };
             if self.has_entry(last).await {
@@ -92,12 +105,12 @@ impl<C: Cfg> Node<C> {
     }
 
     /// Asks the leader that this member follows for its term and its last entry.
-    async fn ask_leader(&self, transport: &impl Transport) -> Option<(u64, EntryId)> {
+    pub(super) async fn ask_leader(&self, transport: &impl Transport) -> Option<LeaderView> {
         let (leader, _) = self.reign.role.followed()?;
         let answer = transport.send(leader, Lane::Control, Request::Last.encode());
         let answer = C::timeout(self.settings.lease() * 2, answer).await.ok()?.ok()?;
         match LastAnswer::decode(&answer)? {
-            LastAnswer::Leader { term, last } => Some((term, last)),
+            LastAnswer::Leader { term, last, has_lease } => Some(LeaderView { term, last, has_lease }),
             LastAnswer::NotLeader => None,
         }
     }
@@ -133,9 +146,10 @@ impl<C: Cfg> Node<C> {
             Some(ballot)
                 if ballot.is_elected
                     && NodeId(ballot.node) == self.me()
-                    && self.reign.role.is_established(crate::term::Term(ballot.term)) =>
+                    && self.reign.role.is_established(Term(ballot.term)) =>
             {
-                LastAnswer::Leader { term: ballot.term, last: last.id }
+                let has_lease = self.reign.lease.is_valid(Term(ballot.term), self.now());
+                LastAnswer::Leader { term: ballot.term, last: last.id, has_lease }
             }
             _ => LastAnswer::NotLeader,
         }

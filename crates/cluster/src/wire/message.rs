@@ -104,6 +104,8 @@ pub enum LastAnswer {
         term: u64,
         /// The last entry, whether it is written or not.
         last: EntryId,
+        /// No other member can lead yet.
+        has_lease: bool,
     },
 }
 
@@ -229,7 +231,9 @@ impl LastAnswer {
         let mut into = Writer::default();
         match self {
             Self::NotLeader => drop(into.u8(0)),
-            Self::Leader { term, last } => put_place(into.u8(1).u64(term), last),
+            Self::Leader { term, last, has_lease } => {
+                put_place(into.u8(1 + u8::from(has_lease)).u64(term), last);
+            }
         }
         into.0
     }
@@ -239,7 +243,9 @@ impl LastAnswer {
         let mut from = Reader(bytes);
         let answer = match from.u8()? {
             0 => Self::NotLeader,
-            1 => Self::Leader { term: from.u64()?, last: place(&mut from)? },
+            kind @ (1 | 2) => {
+                Self::Leader { term: from.u64()?, last: place(&mut from)?, has_lease: kind == 2 }
+            }
             _ => return None,
         };
         from.end(answer)
@@ -374,7 +380,8 @@ mod tests {
             for answer in [AppendAnswer::Matching(last), AppendAnswer::Conflict(last), AppendAnswer::Deposed(ballot)] {
                 prop_assert_eq!(AppendAnswer::decode(&answer.encode()), Some(answer));
             }
-            for answer in [LastAnswer::NotLeader, LastAnswer::Leader { term: ballot.term, last }] {
+            let leader = |has_lease| LastAnswer::Leader { term: ballot.term, last, has_lease };
+            for answer in [LastAnswer::NotLeader, leader(false), leader(true)] {
                 prop_assert_eq!(LastAnswer::decode(&answer.encode()), Some(answer));
             }
             prop_assert_eq!(decode_ballot(&encode_ballot(ballot)), Some(ballot));

@@ -54,8 +54,9 @@ pub(crate) struct Leadership {
     server: RwLock<Weak<Shared>>,
     clock: Clock,
     began: Instant,
-    /// When memory had everything that was committed, last. Milliseconds after `began`.
-    caught_up_ms: AtomicU64,
+    /// The newest time as of which memory is known to have everything that was committed. Milliseconds
+    /// after `began`; 0 if none is known.
+    fresh_ms: AtomicU64,
 }
 
 /// In `serving`: commands are refused because the leader or the members are being changed.
@@ -65,14 +66,14 @@ const GATE_CLOSED: u64 = 1 << 63;
 const ANSWERS_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How far memory may be behind for reads on followers.
-const FRESH: Duration = Duration::from_secs(1);
+const FRESH: Duration = Duration::from_secs(2);
 
 impl Leadership {
     pub(crate) fn new(clock: &Clock) -> Leadership {
         Leadership {
             clock: clock.clone(),
             began: clock.now(),
-            caught_up_ms: AtomicU64::new(0),
+            fresh_ms: AtomicU64::new(0),
             decisions: Mutex::default(),
             changed: Condvar::new(),
             loading: Mutex::default(),
@@ -93,14 +94,18 @@ impl Leadership {
         term.0 != 0 && self.serving.load(Ordering::Acquire) & !GATE_CLOSED == term.0
     }
 
-    /// Notes that memory has everything that is committed.
-    pub(super) fn note_caught_up(&self) {
-        self.caught_up_ms.store(self.age_ms(), Ordering::Relaxed);
+    /// Notes that memory has everything that was committed `age` ago, if that is known.
+    pub(super) fn note_caught_up(&self, age: Option<Duration>) {
+        if let Some(age) = age {
+            let as_of = self.age_ms().saturating_sub(age.as_millis() as u64);
+            self.fresh_ms.fetch_max(as_of, Ordering::Relaxed);
+        }
     }
 
-    /// Returns whether memory had everything that was committed a moment ago.
+    /// Returns whether memory has everything that was committed a moment ago.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.age_ms().saturating_sub(self.caught_up_ms.load(Ordering::Relaxed)) < FRESH.as_millis() as u64
+        let as_of = self.fresh_ms.load(Ordering::Relaxed);
+        as_of > 0 && self.age_ms().saturating_sub(as_of) < FRESH.as_millis() as u64
     }
 
     fn age_ms(&self) -> u64 {
@@ -276,6 +281,7 @@ impl Leadership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_log::ManualClock;
 
     const IDLE: Order = Order { won: None, end: None, cut: None, is_stopping: false };
 
@@ -298,6 +304,23 @@ mod tests {
         assert!(!leadership.serves(Term(3)));
         leadership.serve(Term(3), never);
         assert!(!leadership.serves(Term(3)), "it is too late");
+    }
+
+    #[test]
+    fn memory_is_fresh_as_of_a_time_that_is_known_and_near() {
+        let manual = ManualClock::new();
+        let leadership = Leadership::new(&Clock::from(&manual));
+        manual.advance(Duration::from_secs(10));
+        leadership.note_caught_up(None);
+        assert!(!leadership.is_fresh(), "nothing is known");
+        leadership.note_caught_up(Some(Duration::from_secs(3)));
+        assert!(!leadership.is_fresh(), "it is too old");
+        leadership.note_caught_up(Some(Duration::from_secs(1)));
+        assert!(leadership.is_fresh());
+        manual.advance(Duration::from_millis(900));
+        assert!(leadership.is_fresh());
+        manual.advance(Duration::from_millis(200));
+        assert!(!leadership.is_fresh());
     }
 
     #[test]

@@ -23,16 +23,18 @@ pub(crate) enum Ended {
 }
 
 /// Keeps the engine of a server with the log of its member, until the server stops, memory has to be
-/// loaded again, or the consensus has ended, which `failure` says.
+/// loaded again, or the consensus has ended, which `failure` says. `staleness` is the age of the leader's
+/// state that the log has.
 ///
 /// # Errors
 /// The log cannot be read, or has a record that cannot be applied.
 pub(crate) fn keep_with_log(
     shared: &Shared,
     leadership: &Leadership,
+    staleness: impl Fn() -> Option<Duration>,
     failure: impl Fn() -> Option<String>,
 ) -> Result<Ended, FollowError> {
-    let mut memory = Memory { shared, leadership, follower: None };
+    let mut memory = Memory { shared, leadership, staleness: &staleness, follower: None };
     let mut order = leadership.order();
     loop {
         let ended = match order {
@@ -52,6 +54,7 @@ pub(crate) fn keep_with_log(
 struct Memory<'s> {
     shared: &'s Shared,
     leadership: &'s Leadership,
+    staleness: &'s dyn Fn() -> Option<Duration>,
     /// Where memory is in the log; `None` while it leads and until it first follows.
     follower: Option<Follower>,
 }
@@ -101,9 +104,11 @@ impl Memory<'_> {
     fn apply_committed(&mut self) -> Result<Option<Ended>, FollowError> {
         let engine = &self.shared.engine;
         loop {
+            // Before the log is read: memory then has at least this.
+            let age = (self.staleness)();
             if self.follower.is_none() && engine.applied() > engine.log().appended() {
                 // The snapshot of another member has a part of the entry that comes next.
-                self.leadership.note_caught_up();
+                self.leadership.note_caught_up(age);
                 return Ok(None);
             }
             let follower = match &mut self.follower {
@@ -123,7 +128,7 @@ impl Memory<'_> {
             match follower.apply_next(engine, fits)? {
                 None => return Ok(Some(Ended::Outdated)),
                 Some(0) => {
-                    self.leadership.note_caught_up();
+                    self.leadership.note_caught_up(age);
                     return Ok(None);
                 }
                 Some(_) => {}

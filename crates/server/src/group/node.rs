@@ -378,6 +378,11 @@ impl GroupNode {
         &self.messages
     }
 
+    /// See [`tidemark_cluster::Consensus::staleness`].
+    pub(crate) fn staleness(&self) -> Option<Duration> {
+        self.group.staleness()
+    }
+
     /// Returns why the consensus has ended; `None` while it goes on.
     pub(crate) fn failure(&self) -> Option<String> {
         self.group.status().failure

@@ -1,7 +1,8 @@
 //! Clusters of three: what clients see when members die and stop.
 
 use crate::support::cluster::Cluster;
-use crate::support::{Answer, Client};
+use crate::support::{Answer, Client, wait_until};
+use std::time::Duration;
 
 #[test]
 fn followers_name_the_leader_and_answer_readers_that_ask_for_it() {
@@ -101,4 +102,30 @@ fn large_values_reach_all_members_and_too_large_ones_are_refused() {
         }
         assert_eq!(client.call(&["EXISTS", "one", "two"]).expect("an answer"), Answer::Integer(0));
     }
+}
+
+#[test]
+fn a_follower_that_was_away_shows_readers_nothing_old() {
+    let cluster = Cluster::found();
+    let leader = cluster.leader();
+    let away = (leader + 1) % 3;
+    cluster.set("key", "old");
+    drop(cluster.settled());
+    let mut reader = Client::connect(cluster.clients[away]).expect("the member accepts");
+    let _ = reader.call(&["READONLY"]).expect("an answer");
+    cluster.stop(away);
+    cluster.set("key", "new");
+    // Longer than a reader may be behind.
+    std::thread::sleep(Duration::from_millis(2_500));
+    reader.send(&["GET", "key"]).expect("the kernel takes it");
+    cluster.server(away).signal("CONT");
+    let mut answer = reader.read().expect("an answer");
+    wait_until("it has caught up", || {
+        let is_refusal = matches!(&answer, Answer::Error(error) if error.starts_with("MASTERDOWN"));
+        if is_refusal {
+            answer = reader.call(&["GET", "key"]).expect("an answer");
+        }
+        !is_refusal
+    });
+    assert_eq!(answer, Answer::Bulk("new".into()));
 }
