@@ -84,7 +84,7 @@ impl Apply {
     /// Returns the index of the last applied entry; 0 before the first.
     pub(crate) fn last_index(&self) -> u64 {
         let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        applied.last.map_or(0, |last| last.index)
+        from_log_id(applied.last).index
     }
 
     /// Returns what is applied.

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt};
+use openraft::OptionalSend;
 use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{Backoff, RPCOption, RaftNetworkFactory, RaftNetworkV2};
@@ -16,11 +16,7 @@ use openraft::raft::{
 use openraft::storage::Snapshot;
 use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::InstantOf;
-use openraft::{OptionalSend, Raft};
-use tokio::sync::mpsc;
 
-use super::apply::Apply;
-use super::node::Node;
 use super::snapshots::{self, SnapshotHandle, Transfers};
 use super::types::{Cfg, LogEntry, TermId, Vote, from_log_id, from_vote, to_log_id, to_vote};
 use crate::acks::Acks;
@@ -252,7 +248,7 @@ fn vote_question<C: Cfg>(request: &VoteRequest<C>) -> VoteQuestion {
     }
 }
 
-fn vote_request<C: Cfg>(question: VoteQuestion) -> VoteRequest<C> {
+pub(super) fn vote_request<C: Cfg>(question: VoteQuestion) -> VoteRequest<C> {
     let mut request = VoteRequest::new(to_vote(question.ballot), to_log_id(question.last));
     request.leadership_transfer = question.is_transfer;
     request
@@ -263,98 +259,10 @@ fn vote_response<C: Cfg>(bytes: &[u8]) -> Option<VoteResponse<C>> {
     Some(VoteResponse::new(to_vote(answer.ballot), to_log_id(answer.last), answer.is_granted))
 }
 
-fn vote_answer<C: Cfg>(response: &VoteResponse<C>) -> VoteAnswer {
+pub(super) fn vote_answer<C: Cfg>(response: &VoteResponse<C>) -> VoteAnswer {
     VoteAnswer {
         ballot: from_vote(&response.vote),
         last: from_log_id(response.last_log_id),
         is_granted: response.vote_granted,
-    }
-}
-
-/// Serves a connection with entries or heartbeats. `heard` is called for each request. Ends at a
-/// refusal, as the library does, or at a frame that is no request.
-pub(crate) async fn serve_appends<C: Cfg>(
-    raft: Raft<C, Apply>,
-    requests: mpsc::Receiver<Bytes>,
-    answers: mpsc::Sender<Vec<u8>>,
-    heard: impl Fn() + Send + 'static,
-) {
-    let requests = stream::unfold((requests, heard), |(mut requests, heard)| async move {
-        let request = read_append(&requests.recv().await?)?;
-        heard();
-        Some((request, (requests, heard)))
-    });
-    let mut results = std::pin::pin!(raft.stream_append(requests));
-    while let Some(Ok(result)) = results.next().await {
-        let is_refused = result.is_err();
-        let answer = match result {
-            Ok(id) => AppendAnswer::Matching(from_log_id(id)),
-            Err(StreamAppendError::Conflict(id)) => AppendAnswer::Conflict(from_log_id(Some(id))),
-            Err(StreamAppendError::HigherVote(vote)) => AppendAnswer::Deposed(from_vote(&vote)),
-        };
-        if answers.send(answer.encode()).await.is_err() || is_refused {
-            return;
-        }
-    }
-}
-
-fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
-    let Some(Request::Append { ballot, previous, committed, entries }) = Request::decode(frame) else {
-        tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request with entries");
-        return None;
-    };
-    let entries =
-        entries.into_iter().map(|(id, entry)| LogEntry::of_log(id, entry)).collect::<Option<_>>()?;
-    Some(AppendEntriesRequest {
-        vote: to_vote(ballot),
-        prev_log_id: to_log_id(previous),
-        entries,
-        leader_commit: to_log_id(committed),
-    })
-}
-
-/// Serves a connection with votes and transfers.
-pub(crate) async fn serve_control<C: Cfg>(
-    node: &Node<C>,
-    mut requests: mpsc::Receiver<Bytes>,
-    answers: mpsc::Sender<Vec<u8>>,
-) {
-    while let Some(frame) = requests.recv().await {
-        let Some(answer) = control(node, &frame).await else { return };
-        if answers.send(answer).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Answers one frame; `None` if it is no request, or the consensus has ended.
-async fn control<C: Cfg>(node: &Node<C>, frame: &[u8]) -> Option<Vec<u8>> {
-    let (raft, is_suspect) = (node.raft(), node.standing.is_suspect());
-    match Request::decode(frame) {
-        Some(Request::Vote(_) | Request::PreVote(_)) if is_suspect => {
-            let (ballot, last) = node.driver.ballot_and_last();
-            let answer = VoteAnswer { ballot: ballot.unwrap_or_default(), last: last.id, is_granted: false };
-            Some(answer.encode())
-        }
-        // It could not vote for itself. The members elect another leader.
-        Some(Request::Transfer { .. }) if is_suspect => Some(Vec::new()),
-        Some(Request::Last) => Some(node.last_answer().encode()),
-        Some(Request::Vote(question)) => {
-            let response = raft.vote(vote_request(question)).await.ok()?;
-            Some(vote_answer(&response).encode())
-        }
-        Some(Request::PreVote(question)) => {
-            let response = raft.pre_vote(vote_request(question)).await.ok()?;
-            Some(vote_answer(&response).encode())
-        }
-        Some(Request::Transfer { from, to, last }) => {
-            let request = TransferLeaderRequest::new(to_vote(from), to, to_log_id(last));
-            raft.handle_transfer_leader(request).await.ok()?.ok()?;
-            Some(Vec::new())
-        }
-        Some(Request::Append { .. } | Request::Install { .. }) | None => {
-            tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request for a vote");
-            None
-        }
     }
 }

@@ -8,16 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use openraft::Raft;
 use openraft::storage::Snapshot;
 use tidemark_log::{EntryEnd, EntryId, Lsn, Member as LogMember, Snapshots, Storage};
-use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::apply::Apply;
 use super::types::{
-    Cfg, SnapshotMeta, StoredMembership, from_log_id, from_membership, from_vote, to_log_id, to_membership,
-    to_vote,
+    Cfg, SnapshotMeta, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
 };
 use crate::beginning::Beginning;
 use crate::driver::LogDriver;
@@ -27,7 +23,7 @@ use crate::snapshot_files::{
     FileName, OutgoingFiles, SendError, SenderSettings, SnapshotReceiver, SnapshotSender, probe,
 };
 use crate::term::Ballot;
-use crate::wire::message::{self, INSTALL, Request};
+use crate::wire::message::{self, Request};
 
 /// Pause behind an attempt to send a snapshot that has failed, and behind one that was refused.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -46,7 +42,7 @@ impl Arrivals {
         Self { receiver: Arc::new(Mutex::new(receiver)), requests: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, SnapshotReceiver> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SnapshotReceiver> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +52,7 @@ impl Arrivals {
     }
 
     /// Answers a request with files, on a thread that may wait for the disk; `None` if the runtime ends.
-    async fn take(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
+    pub(super) async fn take(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let (arrivals, driver) = (self.clone(), driver.clone());
         let answered = spawn_blocking(move || {
@@ -129,7 +125,7 @@ fn to_beginning(meta: &SnapshotMeta, last: Lsn) -> Option<Beginning> {
 }
 
 /// Returns the library's description of a snapshot that has arrived.
-fn to_snapshot<C: Cfg>(
+pub(super) fn to_snapshot<C: Cfg>(
     beginning: &Beginning,
 ) -> Option<Snapshot<super::types::TermId, u64, crate::member::Place, SnapshotHandle>> {
     let (named, members) = beginning.members.clone();
@@ -250,53 +246,6 @@ pub(super) async fn send<T: Transport>(
     let answer = transport.send(to, Lane::Snapshot, Request::Install { ballot, last }.encode()).await;
     message::decode_ballot(&answer.map_err(lost)?)
         .ok_or_else(|| NotSent::soon("the member has not received the snapshot"))
-}
-
-/// Serves a connection with files of snapshots, and requests to install them.
-pub(super) async fn serve<C: Cfg>(
-    raft: Raft<C, Apply>,
-    driver: LogDriver,
-    arrivals: Arrivals,
-    mut requests: mpsc::Receiver<Bytes>,
-    answers: mpsc::Sender<Vec<u8>>,
-) {
-    while let Some(frame) = requests.recv().await {
-        let answer = if frame.first() == Some(&INSTALL) {
-            install_received(&raft, (&driver, &arrivals), &frame).await
-        } else {
-            arrivals.take(&driver, frame).await
-        };
-        let Some(answer) = answer else { return };
-        if answers.send(answer).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Answers a request to install what was received: with nothing, if that is not there. `None` if it is no
-/// such request, or the consensus has ended.
-async fn install_received<C: Cfg>(
-    raft: &Raft<C, Apply>,
-    (driver, arrivals): (&LogDriver, &Arrivals),
-    frame: &[u8],
-) -> Option<Vec<u8>> {
-    let Some(Request::Install { ballot, last }) = Request::decode(frame).filter(|request| {
-        matches!(request, Request::Install { ballot, last } if last.term <= ballot.term && last.index > 0)
-    }) else {
-        tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request to install a snapshot");
-        return None;
-    };
-    let received = arrivals.clone();
-    let received = spawn_blocking(move || received.lock().received().map(<[u8]>::to_vec)).await.ok()?;
-    let beginning = received.and_then(|meta| Beginning::decode(&meta)).filter(|found| found.end.id == last);
-    let Some(snapshot) = beginning.as_ref().and_then(to_snapshot::<C>) else { return Some(Vec::new()) };
-    let response = raft.install_full_snapshot(to_vote(ballot), snapshot).await.ok()?;
-    let newest = from_vote(&response.vote);
-    if newest == ballot {
-        // It is installed, or this member has more.
-        arrivals.forget(driver).await.ok()?;
-    }
-    Some(message::encode_ballot(newest))
 }
 
 #[cfg(test)]

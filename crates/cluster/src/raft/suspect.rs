@@ -29,46 +29,15 @@
 //! of a leader that it had helped to depose.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use openraft::type_config::TypeConfigExt;
 use tidemark_log::EntryId;
 use tokio::sync::oneshot;
 
 use super::node::Node;
+use super::standing::Heal;
 use super::types::Cfg;
-use crate::ids::NodeId;
-use crate::net::{Lane, Transport};
-use crate::term::Term;
-use crate::wire::message::{LastAnswer, Request};
-
-/// Makes durable that a member has everything again. Runs on the log's writer.
-pub type Heal = Box<dyn FnOnce() -> io::Result<()> + Send>;
-
-/// Whether this member may have lost what it acknowledged.
-#[derive(Debug)]
-pub(crate) struct Standing(AtomicBool);
-
-impl Standing {
-    pub(crate) fn new(is_suspect: bool) -> Self {
-        Self(AtomicBool::new(is_suspect))
-    }
-
-    /// Returns whether the member has no vote. One load.
-    pub(crate) fn is_suspect(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-/// What a leader says of itself.
-pub(super) struct LeaderView {
-    /// The term that it was elected for.
-    pub(super) term: u64,
-    /// The last entry of its log.
-    pub(super) last: EntryId,
-    /// No other member can lead yet.
-    pub(super) has_lease: bool,
-}
+use crate::net::Transport;
 
 impl<C: Cfg> Node<C> {
     /// Waits until a leader has caught this member up, ends the suspicion, and votes from then on.
@@ -95,23 +64,12 @@ impl<C: Cfg> Node<C> {
         }
         match self.end_suspicion(heal).await {
             Ok(()) => {
-                self.standing.0.store(false, Ordering::Release);
+                self.standing.end();
                 self.raft().runtime_config().elect(true);
             }
             Err(error) => {
                 tracing::error!(%error, "the member has everything, and cannot note it: it stays without a vote");
             }
-        }
-    }
-
-    /// Asks the leader that this member follows for its term and its last entry.
-    pub(super) async fn ask_leader(&self, transport: &impl Transport) -> Option<LeaderView> {
-        let (leader, _) = self.reign.role.followed()?;
-        let answer = transport.send(leader, Lane::Control, Request::Last.encode());
-        let answer = C::timeout(self.settings.lease() * 2, answer).await.ok()?.ok()?;
-        match LastAnswer::decode(&answer)? {
-            LastAnswer::Leader { term, last, has_lease } => Some(LeaderView { term, last, has_lease }),
-            LastAnswer::NotLeader => None,
         }
     }
 
@@ -136,22 +94,5 @@ impl<C: Cfg> Node<C> {
             drop(done.send(synced.and_then(|_| heal())));
         });
         ended.await.map_err(|_| io::Error::other("the log of the member is closed"))?
-    }
-
-    /// Answers a member that asks for this leader's last entry.
-    pub(super) fn last_answer(&self) -> LastAnswer {
-        let (ballot, last) = self.driver.ballot_and_last();
-        match ballot {
-            // Elected as this process: after a restart entries may be missing.
-            Some(ballot)
-                if ballot.is_elected
-                    && NodeId(ballot.node) == self.me()
-                    && self.reign.role.is_established(Term(ballot.term)) =>
-            {
-                let has_lease = self.reign.lease.is_valid(Term(ballot.term), self.now());
-                LastAnswer::Leader { term: ballot.term, last: last.id, has_lease }
-            }
-            _ => LastAnswer::NotLeader,
-        }
     }
 }

@@ -8,7 +8,8 @@ use openraft::type_config::TypeConfigExt;
 use tidemark_log::Lsn;
 
 use super::history::operations;
-use super::world::{LeaderMemory, Running, World, count, lock};
+use super::lock::lock;
+use super::world::{LeaderMemory, Running, World, count};
 use crate::raft::Simulated;
 use crate::term::Term;
 

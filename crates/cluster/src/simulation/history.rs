@@ -9,7 +9,7 @@ use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::InstantOf;
 use tidemark_log::{EntryId, Log, Member};
 
-use super::world::lock;
+use super::lock::lock;
 use crate::raft::Simulated;
 use crate::skewed_runtime::{EVEN, SkewedInstant, at_speed};
 

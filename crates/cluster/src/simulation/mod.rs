@@ -14,6 +14,7 @@
 mod clients;
 mod disk;
 mod history;
+mod lock;
 mod nemesis;
 mod network;
 mod run;
@@ -39,7 +40,7 @@ fn run_all(seeds: std::ops::Range<u64>) -> (run::Outcome, BTreeMap<u64, Vec<Stri
                     && seed < seeds.end
                 {
                     let outcome = run::run_seed(seed, Faults::default(), false);
-                    let mut total = world::lock(&total);
+                    let mut total = lock::lock(&total);
                     total.0.add(&outcome);
                     if !outcome.violations.is_empty() {
                         println!("seed {seed}: {:#?}", outcome.violations);

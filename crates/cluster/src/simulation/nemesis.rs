@@ -7,8 +7,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use openraft::type_config::TypeConfigExt;
 
+use super::lock::lock;
 use super::run::HEAL;
-use super::world::{Running, World, bury, count, lock};
+use super::world::{Running, World, bury, count};
 use crate::ids::NodeId;
 use crate::raft::Simulated;
 use crate::skewed_runtime::{AtSpeed, at_speed};

@@ -14,8 +14,9 @@ use tidemark_log::Durability;
 
 use super::clients::{CLIENTS, PATIENCE};
 use super::history::{History, operations};
+use super::lock::lock;
 use super::network::Network;
-use super::world::{Counts, World, bury, lock};
+use super::world::{Counts, World, bury};
 use crate::faults::Faults;
 use crate::member::Members;
 use crate::raft::Simulated;

@@ -7,8 +7,9 @@ use fastrand::Rng;
 use openraft::type_config::TypeConfigExt;
 use tidemark_log::Durability;
 
+use super::lock::lock;
 use super::run::{simulate, world};
-use super::world::{World, bury, lock};
+use super::world::{World, bury};
 use crate::faults::Faults;
 use crate::raft::Simulated;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -11,6 +11,7 @@ use tidemark_log::{Durability, Log, Lsn};
 
 use super::disk::{Disk, Media, Opened, Opening};
 use super::history::{History, entries};
+use super::lock::lock;
 use super::network::{Network, Peer, Wire};
 use crate::faults::Faults;
 use crate::ids::{NodeId, RandomId};
@@ -20,10 +21,6 @@ use crate::role::TermListener;
 use crate::settings::Settings;
 use crate::skewed_runtime::{AtSpeed, at_speed};
 use crate::term::Term;
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Registers as a leader has them: the LSN of each client's newest write.
 #[derive(Debug, Default)]

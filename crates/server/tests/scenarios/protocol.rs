@@ -191,7 +191,7 @@ fn commands_describe_themselves() {
     );
     client.ask("COMMAND LIST FILTERBY PATTERN config|s*", "*1\r\n$10\r\nconfig|set\r\n");
     client.ask("COMMAND LIST FILTERBY ACLCAT transaction", {
-        "*5\r\n$5\r\nmulti\r\n$4\r\nexec\r\n$7\r\ndiscard\r\n$5\r\nwatch\r\n$7\r\nunwatch\r\n"
+        "*6\r\n$5\r\nmulti\r\n$4\r\nexec\r\n$7\r\ndiscard\r\n$5\r\nwatch\r\n$7\r\nunwatch\r\n$4\r\nonce\r\n"
     });
     client.ask("COMMAND LIST FILTERBY ACLCAT nothing", "*0\r\n");
     client.send(frame(&["COMMAND", "DOCS", "ping"]));

@@ -144,6 +144,15 @@ impl Cluster {
             digests = clients.iter_mut().map(|client| client.call(&["DEBUG", "DIGEST"]).ok()).collect();
             digests.iter().all(|digest| digest.is_some() && *digest == digests[0])
         });
+        // A follower answers readers once it knows how old its data is.
+        for port in &self.clients {
+            let mut reader = connect(port);
+            let _ = reader.call(&["READONLY"]);
+            wait_until(
+                "readers are answered",
+                || !matches!(reader.call(&["GET", "settled"]), Ok(Answer::Error(error)) if error.starts_with("MASTERDOWN")),
+            );
+        }
         self.clients.iter().map(connect).collect()
     }
 }
