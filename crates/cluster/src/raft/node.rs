@@ -24,6 +24,10 @@ use crate::reign::Reign;
 use crate::settings::Settings;
 use crate::term::Term;
 
+/// How long the end of the consensus may take. Its tasks end with the runtime at the latest, so a server's stop
+/// does not hang on them.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A running member. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Node<C: Cfg> {
@@ -176,7 +180,7 @@ impl<C: Cfg> Node<C> {
 
     /// Ends the consensus. The driver stays open.
     pub(crate) async fn shutdown(&self) {
-        drop(self.raft.shutdown().await);
+        drop(C::timeout(SHUTDOWN_PATIENCE, self.raft.shutdown()).await);
         self.reign.abdicate();
     }
 }
