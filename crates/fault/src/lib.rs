@@ -50,11 +50,13 @@ pub enum Fault {
     SnapshotAhead,
     /// A snapshot lacks the sessions of `ONCE`.
     SessionsNotSaved,
+    /// A leader shows a key as expired without a record: the next leader's clock may bring it back.
+    ExpiredUnlogged,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Cut,
         Self::Seal,
         Self::Offset,
@@ -70,6 +72,7 @@ impl Fault {
         Self::HalfTransaction,
         Self::SnapshotAhead,
         Self::SessionsNotSaved,
+        Self::ExpiredUnlogged,
     ];
 
     /// Returns the name that plants the fault with [`VARIABLE`].
@@ -90,6 +93,7 @@ impl Fault {
             Self::HalfTransaction => "half-transaction",
             Self::SnapshotAhead => "snapshot-ahead",
             Self::SessionsNotSaved => "sessions-not-saved",
+            Self::ExpiredUnlogged => "expired-unlogged",
         }
     }
 }

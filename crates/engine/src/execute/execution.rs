@@ -11,6 +11,7 @@ use crate::housekeeping::counter_commits::note_leases;
 use crate::value::links::LinkUse;
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Lsn, Room};
 
 /// Result of a call, in addition to the reply.
@@ -45,7 +46,7 @@ impl Engine {
             }
         }
         let mut keys = self.lock_for(call);
-        if self.is_in_group() {
+        if self.is_in_group() && !is_planted(Fault::ExpiredUnlogged) {
             self.expire_met(call, &mut keys);
         }
         if let Err(error) = self.admit_under_locks(call.command) {

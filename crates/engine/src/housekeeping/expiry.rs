@@ -12,6 +12,7 @@ use crate::execute::logging::encode_expiry;
 use crate::execute::moment::Moment;
 use crate::keyspace::{Database, Shard, hash};
 use crate::persist::record::kind;
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Lsn, Room};
 
 impl Engine {
@@ -93,7 +94,8 @@ impl Engine {
     #[cold]
     pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
         for key in expired {
-            if !self.holds_removals(call.now_us) && self.may_log_unasked() {
+            let is_logged = !is_planted(Fault::ExpiredUnlogged);
+            if is_logged && !self.holds_removals(call.now_us) && self.may_log_unasked() {
                 remove_read(self, call.db, key, call.now_us);
             }
             if let Some(reader) = reader.filter(|_| call.command.is(flags::READONLY)) {

@@ -42,3 +42,12 @@ fn a_snapshot_that_is_cut_ahead_of_memory_is_found() {
         "a snapshot without it has record",
     );
 }
+
+#[test]
+fn an_expired_key_that_can_come_back_is_found() {
+    finds(
+        Fault::ExpiredUnlogged,
+        "following::a_leader_that_shows_a_key_as_expired_has_removed_it_by_a_record",
+        "the removal is logged",
+    );
+}
