@@ -384,7 +384,7 @@ fn check(seed: u64) {
     // Without the session, the states are equal.
     let end_us = now_us + 30 * 24 * HOUR_US;
     for engine in [&engine, &model] {
-        while engine.next_deadline().is_some_and(|at_ms| at_ms * 1000 <= end_us) {
+        while engine.next_deadline().is_some_and(|at_ms| at_ms <= end_us / 1000) {
             engine.expire_due(end_us, 1000);
         }
     }
