@@ -73,11 +73,14 @@ impl Engine {
     }
 
     /// Refuses changes whose record would be too large.
+    #[inline]
     pub(crate) fn check_size(&self, what: &str, bytes: usize) -> Result<(), CommandError> {
         // Most need no look at the group.
-        if bytes <= MAX_GROUP_COMMAND_BYTES {
-            return Ok(());
-        }
+        if bytes <= MAX_GROUP_COMMAND_BYTES { Ok(()) } else { self.check_large(what, bytes) }
+    }
+
+    #[cold]
+    fn check_large(&self, what: &str, bytes: usize) -> Result<(), CommandError> {
         let (limit, place) = if self.is_in_group() {
             (MAX_GROUP_COMMAND_BYTES, " in a cluster")
         } else {

@@ -30,7 +30,7 @@ impl Engine {
     /// of it. Two atomic loads if they are.
     #[inline]
     pub fn check_writable(&self) -> Result<(), CommandError> {
-        // Acquire: whoever sees the end of a pause sees also that the log refuses records since.
+        // Acquire: a thread that sees the end of a pause sees also what the log was told before.
         if self.refusals().load(Ordering::Acquire) != 0 {
             return Err(self.refusal());
         }
@@ -50,12 +50,11 @@ impl Engine {
     /// counters.
     #[inline]
     pub(crate) fn check_writable_by(&self, command: &Command) -> Result<(), CommandError> {
-        match self.check_writable() {
-            Err(_) if self.refusals().load(Ordering::Relaxed) == COMMITS_ONLY && command.name == COMMIT => {
-                self.check_log_writable()
-            }
-            result => result,
+        let refusals = self.refusals().load(Ordering::Acquire);
+        if refusals != 0 && !is_commit_of_pause(refusals, command) {
+            return Err(self.refusal());
         }
+        self.log().check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))
     }
 
     #[cold]
@@ -117,4 +116,10 @@ impl Engine {
         }
         drop(self.registry().names.lock());
     }
+}
+
+/// Whether a command is one of the commits with which a pause begins.
+#[cold]
+fn is_commit_of_pause(refusals: u8, command: &Command) -> bool {
+    refusals == COMMITS_ONLY && command.name == COMMIT
 }
