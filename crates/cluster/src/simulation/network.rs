@@ -24,7 +24,7 @@ type Call = (Moment, Vec<u8>, oneshot::Sender<Bytes>);
 /// Frames that may be under way on one connection.
 const FRAMES_MAX: usize = 4096;
 
-/// What a process shows to others when they connect, and whom it admits.
+/// What a process shows to others when they connect, and which of them it admits.
 pub(super) struct Peer {
     disk: Arc<Disk>,
     directory: RandomId,

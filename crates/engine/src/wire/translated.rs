@@ -9,25 +9,30 @@ use crate::wire::reply::{Protocol, Reply};
 /// What RESP2 lacks takes its older form, as [`Reply`] writes it. What was in that form stays in it:
 /// a map that was written as an array in RESP2 is an array in RESP3.
 pub(crate) fn translate(bytes: &[u8], from: Protocol, reply: &mut Reply) -> bool {
-    if encoded::skip(bytes, 0) != Some(bytes.len()) {
-        return false;
+    let is_same = from == reply.protocol();
+    let mut translated = Reply::new(reply.protocol());
+    let is_complete = encoded::skip(bytes, 0) == Some(bytes.len())
+        && (is_same || rewrite(bytes, &mut translated).is_some());
+    if is_complete {
+        reply.encoded(if is_same { bytes } else { translated.bytes() });
     }
-    if from == reply.protocol() {
-        reply.encoded(bytes);
-        return true;
-    }
+    is_complete
+}
+
+/// Translates lines, and strings that follow a line. Returns `None` at one that no reply has.
+fn rewrite(bytes: &[u8], reply: &mut Reply) -> Option<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        // What is complete consists of lines, and of strings that follow a line.
-        let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") else { return true };
+        let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
         let (line, mut behind) = (&rest[..end], &rest[end + 2..]);
         let (kind, head) = line.split_first().map_or((0, line), |(kind, head)| (*kind, head));
         let length = std::str::from_utf8(head).ok().and_then(|head| head.parse::<usize>().ok());
         match (kind, length) {
             (b'$' | b'=', Some(length)) => {
-                let (content, after) = behind.split_at(length.min(behind.len()));
-                behind = after.strip_prefix(b"\r\n").unwrap_or(after);
-                reply.bulk(if kind == b'=' { content.get(4..).unwrap_or(content) } else { content });
+                let (content, after) = behind.split_at_checked(length)?;
+                behind = after.strip_prefix(b"\r\n")?;
+                // A verbatim string begins with its format: three letters and a colon.
+                reply.bulk(if kind == b'=' { content.get(4..)? } else { content });
             }
             (b'_', _) | (b'$' | b'*', None) => reply.null(),
             (b'%', Some(pairs)) => reply.map(pairs),
@@ -39,7 +44,7 @@ pub(crate) fn translate(bytes: &[u8], from: Protocol, reply: &mut Reply) -> bool
         }
         rest = behind;
     }
-    true
+    Some(())
 }
 
 #[cfg(test)]
@@ -58,6 +63,13 @@ mod tests {
     fn translated(bytes: &[u8], from: Protocol, to: Protocol) -> Option<Vec<u8>> {
         let mut reply = Reply::new(to);
         translate(bytes, from, &mut reply).then(|| reply.take())
+    }
+
+    #[test]
+    fn what_is_no_reply_is_not_translated() {
+        for bytes in ["=2\r\nab\r\n", "*2\r\n:1\r\n$1\r\naxy", "$5\r\na\r\n"] {
+            assert_eq!(translated(bytes.as_bytes(), Protocol::Resp3, Protocol::Resp2), None, "{bytes}");
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ use tidemark_cluster::{Consensus as _, Member, NodeId, RandomId, Role, Term};
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(5);
 /// The same when the server stops.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a change of the members waits until a new member has caught up; whoever asked repeats it.
+/// How long a change of the members waits until a new member has caught up. Then it fails, and the operator
+/// repeats it.
 const MEMBERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A change of the group.
