@@ -67,6 +67,7 @@ pub use error::CommandError;
 pub use execute::call::{Call, Terms};
 pub use execute::execution::Executed;
 pub use execute::once::OnceName;
+pub use execute::pausing::PAUSE_ERROR;
 pub use execute::transaction::WatchedKeys;
 pub use housekeeping::counter_commits::CounterFigures;
 pub use housekeeping::{DUE_WORK, DueWork};

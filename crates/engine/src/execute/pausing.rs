@@ -23,7 +23,7 @@ const COMMITS_ONLY: u8 = 2;
 const PAUSED: u8 = 4;
 
 /// The error during a pause, which clients of a cluster answer by repeating the command.
-const PAUSE_ERROR: &str = "TRYAGAIN the lead or the members are being changed";
+pub const PAUSE_ERROR: &str = "TRYAGAIN the lead or the members are being changed";
 
 impl Engine {
     /// Checks that changes are accepted: there is no pause, the log takes records, and memory is not ahead

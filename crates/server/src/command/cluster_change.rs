@@ -3,6 +3,7 @@
 //! The leader makes changes; another member answers `MOVED` with its address, as to a command with a key. A
 //! change goes on behind its answer: `CLUSTER STATUS` says how it ended.
 
+use crate::command::{cluster_command, gate};
 use crate::context::Context;
 use crate::group::{Change, Group, MemberView, NodeId, Operations, View, wire_name};
 use crate::session::Session;
@@ -16,10 +17,8 @@ use tidemark_log::Health;
 const NAME_DIGITS: usize = 40;
 
 fn operations<'a>(cx: &Context<'a>) -> Result<(&'a Group, &'a Arc<Operations>), CommandError> {
-    let group = cx.shared.group.as_ref();
-    group
-        .and_then(|group| Some((group, group.operations()?)))
-        .ok_or_else(|| CommandError::text("ERR This instance has cluster support disabled"))
+    let group = cluster_command::group(cx)?;
+    Ok((group, group.operations().ok_or_else(cluster_command::disabled)?))
 }
 
 /// Reads the number of a member, or its name in the lists of Redis Cluster.
@@ -42,18 +41,10 @@ fn node_of(text: &[u8]) -> Result<NodeId, CommandError> {
     }
 }
 
-/// Returns the error of a member that does not lead.
-fn elsewhere(group: &Group) -> CommandError {
-    match group.leader().and_then(|leader| group.address_of(leader)) {
-        Some(address) => CommandError::Text(format!("MOVED 0 {address}").into()),
-        None => CommandError::text("CLUSTERDOWN The cluster is down: no leader that most members answer"),
-    }
-}
-
 fn begin(session: &mut Session, change: Change, cx: &Context<'_>) -> Result<(), CommandError> {
     let (group, operations) = operations(cx)?;
     if !group.leads() {
-        return Err(elsewhere(group));
+        return Err(gate::moved(group, group.leader(), None));
     }
     let begun = operations.begin(change, session.client.address.clone());
     begun.map_err(|error| CommandError::Text(error.into()))?;
@@ -90,7 +81,7 @@ pub(crate) fn failover(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
         return Err(CommandError::text("ERR You should send CLUSTER FAILOVER to a replica"));
     }
     let Some(leader) = group.leader().and_then(|leader| group.address_of(leader)) else {
-        return Err(elsewhere(group));
+        return Err(gate::moved(group, None, None));
     };
     let asked = operations.ask_for_lead(leader, cx.config.requirepass.clone());
     asked.map_err(|error| CommandError::Text(error.into()))?;

@@ -13,11 +13,11 @@ use tidemark_engine::keyspace::{SLOTS, slot};
 const BUS_PORT_DISTANCE: u16 = 10_000;
 
 /// The error of Redis without `cluster-enabled`.
-fn disabled() -> CommandError {
+pub(super) fn disabled() -> CommandError {
     CommandError::text("ERR This instance has cluster support disabled")
 }
 
-fn group<'a>(cx: &Context<'a>) -> Result<&'a Group, CommandError> {
+pub(super) fn group<'a>(cx: &Context<'a>) -> Result<&'a Group, CommandError> {
     cx.shared.group.as_ref().ok_or_else(disabled)
 }
 

@@ -7,11 +7,11 @@
 use crate::command::durable_command;
 use crate::command::once_command::{self, Numbered};
 use crate::command::rows::{ConnectionCommand, connection_command_of};
-use crate::group::{Group, Refusal};
+use crate::group::{Group, NodeId, Refusal};
 use crate::session::{Session, Transaction};
 use tidemark_engine::command::flags;
 use tidemark_engine::keyspace::slot;
-use tidemark_engine::{Command, CommandError, Run};
+use tidemark_engine::{Command, CommandError, PAUSE_ERROR, Run};
 
 /// What a command needs of the member that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,20 +91,25 @@ fn objection_to(
         });
     }
     Some(match refusal {
-        Refusal::Moved(leader) => match group.address_of(leader) {
-            // Cluster clients send a change without a key to every leader. At this error they ask again which
-            // nodes lead.
-            Some(_) if need.slot().is_none() && is_redis_write => {
-                CommandError::text("READONLY You can't write against a read only replica.")
-            }
-            Some(address) => {
-                CommandError::Text(format!("MOVED {} {address}", need.slot().unwrap_or(0)).into())
-            }
-            None => CommandError::text(NO_LEADER),
-        },
-        Refusal::NoLeader => CommandError::text(NO_LEADER),
-        Refusal::Changing => CommandError::text("TRYAGAIN the lead or the members are being changed"),
+        // Cluster clients send a change without a key to every leader. At this error they ask again which
+        // nodes lead.
+        Refusal::Moved(leader)
+            if need.slot().is_none() && is_redis_write && group.address_of(leader).is_some() =>
+        {
+            CommandError::text("READONLY You can't write against a read only replica.")
+        }
+        Refusal::Moved(leader) => moved(group, Some(leader), need.slot()),
+        Refusal::NoLeader => moved(group, None, need.slot()),
+        Refusal::Changing => CommandError::text(PAUSE_ERROR),
     })
+}
+
+/// Returns the error that sends a client to the leader, if one is known.
+pub(crate) fn moved(group: &Group, leader: Option<NodeId>, slot: Option<usize>) -> CommandError {
+    match leader.and_then(|leader| group.address_of(leader)) {
+        Some(address) => CommandError::Text(format!("MOVED {} {address}", slot.unwrap_or(0)).into()),
+        None => CommandError::text("CLUSTERDOWN The cluster is down: no leader that most members answer"),
+    }
 }
 
 /// Whether an error of this module says that another member leads.
@@ -116,9 +121,6 @@ pub(crate) fn names_another(error: &CommandError) -> bool {
 pub(crate) fn leader_in(error: &str) -> Option<&str> {
     error.strip_prefix("MOVED ")?.split(' ').nth(1)
 }
-
-/// Error while no member leads, or no quorum answers the leader.
-const NO_LEADER: &str = "CLUSTERDOWN The cluster is down: no leader that most members answer";
 
 /// What a command needs; `queued` is the transaction that `EXEC` runs.
 fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need {

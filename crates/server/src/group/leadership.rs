@@ -121,6 +121,8 @@ impl Leadership {
     /// Begins with memory that has none of what was cut before.
     pub(crate) fn begin_with(&self, server: Weak<Shared>) {
         *self.server.write().unwrap_or_else(PoisonError::into_inner) = server;
+        // What the memory of before had says nothing of this one.
+        self.fresh_ms.store(0, Ordering::Relaxed);
         let mut decisions = self.decisions();
         (decisions.end, decisions.cut, decisions.is_stopping) = (None, None, false);
     }

@@ -232,7 +232,10 @@ fn take_answers(messages: &Messages, sent: &mut VecDeque<Unanswered>) {
 fn deliver(messages: &Messages, frames: &VecDeque<Bytes>, server: &Shared) {
     for frame in frames {
         // The connection has checked the frame: a member of another version has sent it.
-        let Some(received) = decode(frame) else { return messages.drop_messages(1) };
+        let Some(received) = decode(frame) else {
+            messages.drop_messages(1);
+            continue;
+        };
         messages.received.fetch_add(received.len() as u64, Ordering::Relaxed);
         for (kind, channel, payload) in received {
             // What it may show is committed: the publisher has waited for that.
