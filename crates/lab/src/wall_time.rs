@@ -8,6 +8,11 @@ use time::macros::datetime;
 /// The last second that RFC 3339 can write.
 const LAST: OffsetDateTime = datetime!(9999-12-31 23:59:59 UTC);
 
+/// A number that other runs do not have: the nanoseconds since 1970 at which this one began.
+pub(crate) fn run_number(start: SystemTime) -> u64 {
+    start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
 /// `2026-11-21T03:29:18Z`. Times before 1970 read as its first second, times after 9999 as its last.
 #[must_use]
 pub fn rfc3339(time: SystemTime) -> String {

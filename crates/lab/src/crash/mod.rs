@@ -27,6 +27,7 @@ use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use crate::server_process::ServerProcess;
 use crate::target::Target;
+use crate::wall_time;
 use crate::watch::delivery::Delivery;
 use anyhow::Context;
 use progress::Progress;
@@ -52,9 +53,8 @@ impl Scenario for CrashScenario {
 
     fn run(options: &CrashOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         let start = SystemTime::now();
-        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // Distinguishes the keys, values and directories of this run from those of other runs, whatever the seed.
-        let run = since_epoch.as_nanos() as u64;
+        let run = wall_time::run_number(start);
         // So that the server of an iteration ends with it.
         let interrupt = Interrupt::by_signal()?;
         interrupt.also_by(SIGTERM)?;

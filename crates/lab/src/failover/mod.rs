@@ -28,6 +28,7 @@ use crate::interrupt::Interrupt;
 use crate::random::Random;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
+use crate::wall_time;
 use anyhow::Context;
 use report::{FailoverResults, OfTiming};
 use round::Scene;
@@ -53,8 +54,7 @@ impl Scenario for FailoverScenario {
     fn run(options: &FailoverOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         let timings = options.timings()?;
         let start = SystemTime::now();
-        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let run = since_epoch.as_nanos() as u64;
+        let run = wall_time::run_number(start);
         // So that the members end with the run.
         let interrupt = Interrupt::by_signal()?;
         interrupt.also_by(SIGTERM)?;

@@ -27,6 +27,7 @@ use crate::machine::Machine;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use crate::target::Target;
+use crate::wall_time;
 use crate::watch::answer::Watched;
 use anyhow::Context;
 use floor::{Floor, Likeness};
@@ -46,8 +47,7 @@ impl Scenario for FanOutScenario {
         descriptors::provide_for(options.subscribers)?;
         let target = options.server.target();
         let start = SystemTime::now();
-        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let values = Values { run: since_epoch.as_nanos() as u64, bytes: options.value_bytes as usize };
+        let values = Values { run: wall_time::run_number(start), bytes: options.value_bytes as usize };
         let mut writer = Writer {
             client: Client::connect(&target, options.wait.max_wait)?,
             key: format!("fan-out-bench:{:x}", values.run),

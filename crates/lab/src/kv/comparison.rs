@@ -5,7 +5,7 @@
 
 use super::measurement;
 use super::options::KvOptions;
-use super::report::KvResults;
+use super::report::{KvResults, write_heading};
 use crate::facts::ServerFacts;
 use crate::interrupt::Interrupt;
 use crate::or_dash::OrDash;
@@ -198,22 +198,7 @@ impl fmt::Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = self.first();
         let options = &run.options;
-        writeln!(
-            out,
-            "Tidemark benchmark — {}, {} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
-             valueSize={}B, mix={}",
-            options.command_name(),
-            self.rounds,
-            run.measured.as_secs_f64(),
-            options.conns,
-            options.workers,
-            options.pipeline,
-            options.keyspace,
-            options.value_size,
-            options.mix
-        )?;
-        let machine = &run.machine;
-        writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)?;
+        write_heading(out, options, (self.rounds, run.measured), Some(&run.machine))?;
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
             side.write(name, out)?;
         }

@@ -29,6 +29,7 @@ pub use options::{KvOptions, OptionsError};
 use crate::interrupt::Interrupt;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
+use crate::wall_time;
 use std::time::SystemTime;
 
 /// Throughput and latency of a key-value load on one server, on two in turns, or on a cluster beside
@@ -42,8 +43,10 @@ impl Scenario for KvScenario {
     fn run(options: &KvOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         options.validate()?;
         // Chosen once: the report states the seed by which the run can be repeated.
-        let options =
-            &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
+        let options = &KvOptions {
+            seed: options.seed.or_else(|| Some(wall_time::run_number(SystemTime::now()))),
+            ..options.clone()
+        };
         let interrupt = Interrupt::by_signal()?;
         if options.cluster {
             let comparison = cluster::compare(options, &interrupt, console)?;
@@ -57,11 +60,6 @@ impl Scenario for KvScenario {
         let results = measurement::measure(options, &target, &interrupt)?;
         console.print::<Self>(options, &results, options.report.json)
     }
-}
-
-fn seed_from_clock() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since_epoch.as_nanos() as u64
 }
 
 #[cfg(test)]

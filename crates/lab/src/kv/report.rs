@@ -13,6 +13,30 @@ use crate::target::Target;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+/// Writes what servers that take turns are asked to do, for how many rounds of what time, and where.
+pub(super) fn write_heading(
+    out: &mut fmt::Formatter<'_>,
+    options: &KvOptions,
+    (rounds, time): (usize, Duration),
+    machine: Option<&Machine>,
+) -> fmt::Result {
+    writeln!(
+        out,
+        "Tidemark benchmark — {}, {rounds} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
+         valueSize={}B, mix={}",
+        options.command_name(),
+        time.as_secs_f64(),
+        options.conns,
+        options.workers,
+        options.pipeline,
+        options.keyspace,
+        options.value_size,
+        options.mix
+    )?;
+    let Some(machine) = machine else { return Ok(()) };
+    writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)
+}
+
 /// Results of one run against one server.
 #[derive(Clone, Debug)]
 pub(super) struct KvResults {

@@ -18,6 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use crate::target::Target;
+use crate::wall_time;
 use crate::watch::answer::{Push, Resumed, Watched};
 use crate::watch::delivery::{Delivery, Receipt, Start};
 use crate::watch::ledger::{Fate, Ledger};
@@ -38,7 +39,6 @@ impl Scenario for ReconnectScenario {
         let mut control = Client::connect(&target, options.wait.max_wait)?;
         let server = ServerFacts::ask(&mut control)?;
         let start = SystemTime::now();
-        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let interrupt = Interrupt::by_signal()?;
         let mut iterations = Vec::new();
         for number in 1..=options.iterations {
@@ -46,7 +46,7 @@ impl Scenario for ReconnectScenario {
                 console.note(format_args!("interrupted behind {} iterations", number - 1));
                 break;
             }
-            let run = since_epoch.as_nanos() as u64 ^ u64::from(number);
+            let run = wall_time::run_number(start) ^ u64::from(number);
             let iteration = Exchange::begin(options, &target, number, run)
                 .and_then(Exchange::run)
                 .with_context(|| format!("iteration {number} on {target}"))?;

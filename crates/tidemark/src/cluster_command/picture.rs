@@ -18,7 +18,7 @@ pub(super) struct Said {
     pub(super) last_entry: u64,
     pub(super) committed_entry: u64,
     pub(super) quorum_age_ms: Option<u64>,
-    /// Whether its data is at most a second behind.
+    /// Whether its data is new enough for readers.
     pub(super) is_fresh: bool,
     pub(super) problem: Option<String>,
     pub(super) change: Option<String>,

@@ -8,7 +8,7 @@ mod floor;
 use super::comparison::{Side, figures, write_ratio};
 use super::measurement;
 use super::options::{CommandMix, KvOptions};
-use super::report::KvResults;
+use super::report::{KvResults, write_heading};
 use crate::cluster::{Cluster, ClusterSettings, Timing};
 use crate::folder::Folder;
 use crate::interrupt::Interrupt;
@@ -276,24 +276,8 @@ impl Results for ClusterComparison {
 impl fmt::Display for ClusterComparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = &self.options;
-        writeln!(
-            out,
-            "Tidemark benchmark — {}, {} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
-             valueSize={}B, mix={}",
-            options.command_name(),
-            self.floors.len(),
-            options.duration.as_secs_f64(),
-            options.conns,
-            options.workers,
-            options.pipeline,
-            options.keyspace,
-            options.value_size,
-            options.mix
-        )?;
         let machine = self.sides.iter().flat_map(|(_, side)| &side.runs).map(|run| &run.machine).next();
-        if let Some(machine) = machine {
-            writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)?;
-        }
+        write_heading(out, options, (self.floors.len(), options.duration), machine)?;
         for (kind, side) in &self.sides {
             side.write(kind.name(), out)?;
         }
