@@ -9,6 +9,7 @@ use time::macros::datetime;
 const LAST: OffsetDateTime = datetime!(9999-12-31 23:59:59 UTC);
 
 /// A number that other runs do not have: the nanoseconds since 1970 at which this one began.
+#[cfg(feature = "wire")]
 pub(crate) fn run_number(start: SystemTime) -> u64 {
     start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
