@@ -386,12 +386,16 @@ impl Shared {
         self.wake_all();
     }
 
-    /// The lead is no longer here. Ends the connections of all clients, without the answers that
-    /// waited: whether their changes stay is decided by the next leader.
-    pub(crate) fn end_term(&self) {
+    /// Counts a term of this member that has ended: see [`Group::ended_terms`].
+    pub(crate) fn count_ended_term(&self) {
         if let Some(group) = &self.group {
             group.end_term();
         }
+    }
+
+    /// The lead is no longer here, and its term is counted. Ends the connections of all clients, without
+    /// the answers that waited: whether their changes stay is decided by the next leader.
+    pub(crate) fn end_term(&self) {
         self.sinks.lead_changed(|| self.leads());
         self.wake_all();
     }

@@ -54,7 +54,11 @@ pub(crate) trait Consensus: Send + Sync + 'static {
     fn admit(&self) -> Result<Term, Refusal>;
 
     /// Returns whether what was executed here may be told: no other member can lead yet. True at a
-    /// follower, whose reads may be old. At most two atomic loads and a reading of the clock.
+    /// follower, whose reads may be old: the caller then looks at [`Group::ended_terms`], which has
+    /// counted the term of what it executed as a leader. At most two atomic loads and a reading of the
+    /// clock.
+    ///
+    /// [`Group::ended_terms`]: super::Group::ended_terms
     fn has_lease(&self) -> bool;
 
     /// Asks the members whether this one still leads, and calls `then` with their answer, on another

@@ -94,6 +94,12 @@ impl Leadership {
         term.0 != 0 && self.serving.load(Ordering::Acquire) & !GATE_CLOSED == term.0
     }
 
+    /// Returns whether memory leads in some term. False once the end of the term has been counted, see
+    /// [`Group::ended_terms`](super::Group::ended_terms). One load.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire) != 0
+    }
+
     /// Notes that memory has everything that was committed `age` ago, if that is known.
     pub(super) fn note_caught_up(&self, age: Option<Duration>) {
         if let Some(age) = age {
@@ -206,12 +212,17 @@ impl Leadership {
 
     /// See [`TermListener::end_term`](tidemark_cluster::TermListener::end_term).
     pub(super) fn end_term(&self) {
+        let server = self.server();
+        if let Some(server) = &server {
+            server.count_ended_term();
+        }
         {
             let mut decisions = self.decisions();
             decisions.won = None;
+            // Behind the count: what sees that no term is served sees the count too.
             self.serving.store(0, Ordering::Release);
         }
-        if let Some(server) = self.server() {
+        if let Some(server) = server {
             server.end_term();
         }
         self.changed.notify_all();
@@ -302,8 +313,9 @@ mod tests {
         assert_eq!(soon(&leadership, IDLE).won, Some((Term(3), Lsn(9))));
         leadership.serve(Term(3), || {});
         assert!(leadership.serves(Term(3)) && !leadership.serves(Term(4)) && !leadership.serves(Term(0)));
+        assert!(leadership.is_serving());
         leadership.end_term();
-        assert!(!leadership.serves(Term(3)));
+        assert!(!leadership.serves(Term(3)) && !leadership.is_serving());
         leadership.serve(Term(3), never);
         assert!(!leadership.serves(Term(3)), "it is too late");
     }

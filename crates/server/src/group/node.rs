@@ -430,7 +430,8 @@ impl Consensus for GroupNode {
     fn has_lease(&self) -> bool {
         match self.group.role() {
             Role::Leading { term } => self.group.has_lease(term),
-            Role::Following { .. } => true,
+            // The end of a term that is served still has not been counted yet.
+            Role::Following { .. } => !self.leadership.is_serving(),
         }
     }
 

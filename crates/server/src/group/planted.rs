@@ -17,6 +17,8 @@ pub(crate) struct Planted {
     refusal: Mutex<Option<Refusal>>,
     is_fresh: AtomicBool,
     has_lease: AtomicBool,
+    /// What happens when the lease is looked at next.
+    at_look: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     asked: Mutex<Vec<Confirmation>>,
     status: Mutex<Status>,
     published: Mutex<Vec<Published>>,
@@ -30,6 +32,7 @@ impl Planted {
             refusal: Mutex::default(),
             is_fresh: true.into(),
             has_lease: true.into(),
+            at_look: Mutex::default(),
             asked: Mutex::default(),
             status: Mutex::new(Status { term: Term(7), ..Status::default() }),
             published: Mutex::default(),
@@ -53,6 +56,16 @@ impl Planted {
 
     pub(crate) fn set_lease(&self, has_lease: bool) {
         self.has_lease.store(has_lease, Ordering::Relaxed);
+    }
+
+    /// Has something happen while the lease is looked at next.
+    pub(crate) fn at_next_look(&self, happen: impl FnOnce() + Send + 'static) {
+        *self.at_look.lock().expect("unpoisoned") = Some(Box::new(happen));
+    }
+
+    /// Returns whether what was to happen has not.
+    pub(crate) fn waits_for_look(&self) -> bool {
+        self.at_look.lock().expect("unpoisoned").is_some()
     }
 
     pub(crate) fn set_status(&self, status: Status) {
@@ -97,6 +110,9 @@ impl Consensus for Planted {
     }
 
     fn has_lease(&self) -> bool {
+        if let Some(happen) = self.at_look.lock().expect("unpoisoned").take() {
+            happen();
+        }
         self.has_lease.load(Ordering::Relaxed)
     }
 

@@ -156,7 +156,9 @@ impl HttpRegistry {
                 return if is_confirmed { Ok(()) } else { Err(NeverReached::TermEnded) };
             }
             if is_reached && group.is_none_or(|group| group.consensus().has_lease()) {
-                return Ok(());
+                // Behind the look at the lease: a member that follows needs none.
+                let has_ended = group.map_or(0, Group::ended_terms) != ended_terms;
+                return if has_ended { Err(NeverReached::TermEnded) } else { Ok(()) };
             }
             if is_reached {
                 // The lease is renewed, or no quorum answers.

@@ -402,11 +402,29 @@ mod tests {
         assert_eq!(worker.received(1).as_deref(), Some("$-1\r\n"));
     }
 
+    fn end_term(shared: &Shared) {
+        shared.count_ended_term();
+        shared.end_term();
+    }
+
+    #[test]
+    fn a_read_of_a_term_that_ends_while_the_lease_is_looked_at_is_not_answered() {
+        let mut worker = Worker::new();
+        worker.clients[0].write_all(b"GET k\r\n").expect("is read");
+        let shared = Arc::clone(&worker.shared);
+        // A member that follows needs no lease.
+        worker.planted.at_next_look(move || end_term(&shared));
+        while worker.planted.waits_for_look() {
+            worker.turn();
+        }
+        assert_eq!((worker.received(0), worker.received(1)), (None, None));
+    }
+
     #[test]
     fn the_end_of_a_term_closes_all_connections_and_answers_nothing_that_waits() {
         let mut worker = Worker::new();
         worker.change();
-        worker.shared.end_term();
+        end_term(&worker.shared);
         // The watermark passes the change: what stands there may be another leader's.
         worker.commit();
         worker.turn();

@@ -239,9 +239,11 @@ impl WorkerState {
     fn end_turn(&mut self, environment: &Environment) {
         let cx = environment.context();
         self.look_after_log(environment, &cx);
-        // Behind the last look at the log, whose progress may be that of another leader.
+        let may_tell = self.may_tell(environment, &cx);
+        // Behind the last look at the log, whose progress may be that of another leader, and behind that at
+        // the lease: a member that follows needs none.
         self.heed_end_of_term(environment, &cx);
-        if self.may_tell(environment, &cx) {
+        if may_tell {
             self.send(environment, &cx);
         }
         self.free_memory(&cx);
