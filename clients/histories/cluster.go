@@ -195,11 +195,33 @@ func (c *cluster) start(m *member) error {
 		close(ended)
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
-		if !m.ending {
+		if !m.ending && m.joins() {
+			c.note("member %d could not join, and is started again: %s", m.number, command.ProcessState)
+			time.AfterFunc(joinPause, func() { c.startAgain(m, ended) })
+		} else if !m.ending {
 			c.blame("member %d ended by itself: %s; see %s", m.number, command.ProcessState, c.serverLog(m.number))
 		}
 	}()
 	return nil
+}
+
+// Pause before a member that found no member to ask is started again, as a service manager does.
+const joinPause = 300 * time.Millisecond
+
+// joins returns whether the member has never voted, and asks others to take it in. The caller has its lock.
+func (m *member) joins() bool { return m.flags[0] == "--cluster-join" && !m.hasVoted }
+
+// startAgain starts a member, unless it was started or ended since.
+func (c *cluster) startAgain(m *member, ended chan struct{}) {
+	m.mutex.Lock()
+	isSame := m.ended == ended && !m.ending
+	m.mutex.Unlock()
+	if !isSame {
+		return
+	}
+	if err := c.start(m); err != nil {
+		c.blame("member %d could not be started: %v", m.number, err)
+	}
 }
 
 func (m *member) signal(signal syscall.Signal) error {
@@ -400,6 +422,9 @@ func (c *cluster) await(check func() error) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
+			for _, number := range c.numbers() {
+				c.note("member %d says: %s", number, ask(number, "CLUSTER", "STATUS"))
+			}
 			return fmt.Errorf("the group was not well %v after the last fault: %w", settlePatience, err)
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -501,14 +526,17 @@ func (c *cluster) follow(leader *view) error {
 		case !seen.isVoter:
 			problem = fmt.Errorf("member %d does not vote yet", seen.number)
 		default:
+			one.mutex.Lock()
 			one.hasVoted = true
+			one.mutex.Unlock()
 		}
 	}
 	for _, number := range c.numbers() {
 		if isMember[number] {
 			continue
 		}
-		if one := c.member(number); one.hasVoted {
+		one := c.member(number)
+		if one.hasVoted || isVoterByItself(number) {
 			c.note("member %d has been removed, and is ended", number)
 			c.remove(one)
 		} else {
@@ -516,6 +544,20 @@ func (c *cluster) follow(leader *view) error {
 		}
 	}
 	return problem
+}
+
+// isVoterByItself returns whether a member's own log says that it votes: it may have joined and been removed since anyone looked.
+func isVoterByItself(number int) bool {
+	of, err := look(number)
+	if err != nil {
+		return false
+	}
+	for _, seen := range of.members {
+		if seen.number == number {
+			return seen.isVoter
+		}
+	}
+	return false
 }
 
 func (c *cluster) remove(m *member) {

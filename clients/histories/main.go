@@ -194,6 +194,8 @@ func (c *campaign) deal(count int) []fault {
 const (
 	faultWindow = 1500 * time.Millisecond
 	calm        = 300 * time.Millisecond
+	// Longest time that clients work behind the faults.
+	longestWork = 10 * time.Second
 )
 
 // runRound lets clients work while faults happen, waits until the cluster is well, and judges what they got.
@@ -215,6 +217,8 @@ func (c *campaign) runRound(cluster *cluster, nemesis *nemesis) error {
 	}
 	time.Sleep(calm)
 	nemesis.run(some, faultWindow, random)
+	// Histories do not grow for as long as a cluster may take.
+	time.AfterFunc(longestWork, func() { atomic.StoreInt32(&round.isOver, 1) })
 	settled := cluster.recover()
 	time.Sleep(calm)
 	atomic.StoreInt32(&round.isOver, 1)

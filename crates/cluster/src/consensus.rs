@@ -84,6 +84,8 @@ pub struct GroupStatus {
     /// This member may have lost what it acknowledged: it has no vote until a leader has caught it
     /// up. While most members are in this state, none can be elected.
     pub is_suspect: bool,
+    /// An entry that this member knows to be committed names it: it is one of the group's members, or was.
+    pub is_named: bool,
     /// Why this member takes no part any more; `None` if it does.
     pub failure: Option<String>,
 }

@@ -304,6 +304,7 @@ impl Consensus for Group {
             matching: status.matching.into_iter().map(|(node, id)| (NodeId(node), id)).collect(),
             quorum_age: status.quorum_age,
             is_suspect: status.is_suspect,
+            is_named: status.is_named,
             failure: status.failure,
         }
     }

@@ -11,6 +11,7 @@ use tidemark_log::{EntryEnd, EntryId, Member as LogMember};
 use super::snapshots::{self, Arrivals, SnapshotHandle, find_snapshot};
 use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId, from_log_id, to_log_id};
 use crate::driver::LogDriver;
+use crate::ids::NodeId;
 use crate::member::Place;
 use crate::reign::Reign;
 use crate::term::Term;
@@ -29,6 +30,11 @@ impl Applied {
     pub(crate) fn members_at(&self, id: EntryId) -> StoredMembership {
         let is_at = |members: &&StoredMembership| from_log_id(*members.log_id()).index <= id.index;
         self.members.iter().rfind(is_at).cloned().unwrap_or_default()
+    }
+
+    /// Returns whether one of the entries names the member `node`.
+    pub(crate) fn names(&self, node: NodeId) -> bool {
+        self.members.iter().any(|members| members.membership().nodes().any(|(id, _)| *id == node.0))
     }
 
     /// Forgets members that are not those of the entry `id` or a later one.
@@ -176,7 +182,7 @@ impl<C: Cfg> RaftSnapshotBuilder<C> for Apply {
 mod tests {
     use super::*;
     use crate::raft::types::to_membership;
-    use crate::{Member, Members, NodeId};
+    use crate::{Member, Members};
 
     fn id(index: u64) -> EntryId {
         EntryId { index, term: 1 }
@@ -205,5 +211,12 @@ mod tests {
         applied.forget_before(id(6));
         assert_eq!([5, 6, 9].map(|index| at(&applied, index)), [5, 5, 9]);
         assert_eq!(applied.members.len(), 2);
+    }
+
+    #[test]
+    fn whoever_was_a_member_is_named() {
+        let applied = Applied { last: to_log_id(id(20)), members: [5, 3].map(members).to_vec() };
+        assert!(applied.names(NodeId(5)) && applied.names(NodeId(3)) && !applied.names(NodeId(6)));
+        assert!(!Applied::default().names(NodeId(1)));
     }
 }

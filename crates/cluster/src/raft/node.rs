@@ -59,6 +59,8 @@ pub(crate) struct NodeStatus {
     pub(crate) quorum_age: Option<Duration>,
     /// The member may have lost what it acknowledged, and does not vote.
     pub(crate) is_suspect: bool,
+    /// An entry that is applied names this member.
+    pub(crate) is_named: bool,
     /// Why the consensus has ended.
     pub(crate) failure: Option<String>,
 }
@@ -119,10 +121,12 @@ impl<C: Cfg> Node<C> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let replication = metrics.replication.iter().flatten();
+        let applied = self.apply.applied();
         NodeStatus {
             term: Term(metrics.current_term),
             last: self.driver.last().id,
-            applied: from_log_id(self.apply.applied().last),
+            applied: from_log_id(applied.last),
+            is_named: applied.names(self.me()),
             matching: replication.map(|(node, id)| (*node, from_log_id(*id))).collect(),
             quorum_age: metrics.last_quorum_acked.map(|acked| {
                 let acked: InstantOf<C> = *acked;

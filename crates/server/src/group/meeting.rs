@@ -100,11 +100,12 @@ impl Meeting {
         any
     }
 
-    /// Says so and returns true if the leader does not know this member, which has taken part.
+    /// Says so and returns true if the leader does not know this member, which has taken part. A leader that
+    /// was cut off may have taken it in by an entry that was never committed: then it asks again.
     fn look_for_removal(&mut self, told: &Told) -> bool {
         let me = self.node.seat.node;
         let is_listed = told.members.iter().any(|member| member.id == me);
-        let is_removed = told.is_leader && !is_listed && self.node.group.status().last.index > 0;
+        let is_removed = told.is_leader && !is_listed && self.node.group.status().is_named;
         if is_removed {
             self.say(
                 "warning: this member was removed from the cluster: stop it; to take part again, give it a new \

@@ -273,20 +273,28 @@ fn what_cannot_be_transferred_is_refused_in_words() {
 }
 
 impl Cluster {
-    /// Starts a new member, which asks member `asked` to take it in.
+    /// Starts a new member, which asks member `asked` to take it in, and waits until it votes.
     fn join(&mut self, number: u64, asked: u64) {
+        self.begin_join(number, asked);
+        let asked = self.clients[&asked];
+        wait_until("the new member votes", || {
+            let (_, status) = cluster_command(&["status", "--json"], asked);
+            status.contains(&format!("\"node\": {number},")) && !status.contains("\"votes\": false")
+        });
+    }
+
+    /// Starts a new member, which asks member `asked` to take it in. Returns its address for members.
+    fn begin_join(&mut self, number: u64, asked: u64) -> String {
         self.clients.insert(number, free_port());
-        let address = format!("127.0.0.1:{}/127.0.0.1:{}", free_port(), self.clients[&number]);
+        let own = format!("127.0.0.1:{}", free_port());
+        let address = format!("{own}/127.0.0.1:{}", self.clients[&number]);
         let asked = format!("127.0.0.1:{}", self.clients[&asked]);
         let number_text = number.to_string();
         self.run_with(
             number,
             &["--cluster-node", &number_text, "--cluster-address", &address, "--cluster-join", &asked],
         );
-        wait_until("the new member votes", || {
-            let (_, status) = cluster_command(&["status", "--json"], asked_port(&asked));
-            status.contains(&format!("\"node\": {number},")) && !status.contains("\"votes\": false")
-        });
+        own
     }
 }
 
@@ -300,10 +308,6 @@ fn cluster_command(words: &[&str], port: u16) -> (bool, String) {
         .expect("the binary starts");
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-}
-
-fn asked_port(address: &str) -> u16 {
-    address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("an address")
 }
 
 #[test]
@@ -380,6 +384,29 @@ fn strangers_are_refused_in_words() {
     let join = ["CLUSTER", "JOIN", "9", "127.0.0.1:1", "127.0.0.1:2", &id, &id];
     let answer = Client::connect(leader).and_then(|mut client| client.call(&join)).expect("an answer");
     assert!(matches!(&answer, Answer::Error(error) if error.contains("this is another one")), "{answer:?}");
+}
+
+#[test]
+fn a_new_member_that_only_a_leader_without_followers_took_in_asks_the_next_leader() {
+    let mut cluster = Cluster::found();
+    cluster.settle();
+    let leader = cluster.leader();
+    let followers: Vec<u64> = (1..=3).filter(|member| *member != leader).collect();
+    // The entry of the leader that takes it in reaches the new member alone.
+    followers.iter().for_each(|member| drop(cluster.servers.remove(member)));
+    let own = cluster.begin_join(4, leader);
+    wait_until("the new member has the entry that takes it in", || {
+        let told = cluster.client_of(4).and_then(|mut client| client.call(&["CLUSTER", "STATUS"]).ok());
+        format!("{told:?}").contains(&own)
+    });
+    drop(cluster.servers.remove(&leader));
+    followers.iter().for_each(|member| cluster.run(*member));
+    wait_until("the new member votes", || {
+        let (_, status) = cluster_command(&["status", "--json"], cluster.clients[&followers[0]]);
+        status.contains("\"node\": 4,") && !status.contains("\"votes\": false")
+    });
+    cluster.run(leader);
+    cluster.settle();
 }
 
 #[test]
