@@ -28,9 +28,9 @@ type settings struct {
 }
 
 const (
-	// Size of a member's disk. Its log has segments of segmentBytes, and a snapshot is taken often, so that members that were away
-	// need one.
-	diskMegabytes  = 48
+	// Size of a member's disk, of which 128 MB have to stay free when the snapshot of another member arrives. Its log has segments of
+	// segmentBytes, and a snapshot is taken often, so that members that were away need one.
+	diskMegabytes  = 256
 	segmentBytes   = 256 << 10
 	snapshotEvery  = 4000
 	heartbeatMs    = 50
