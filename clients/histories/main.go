@@ -151,6 +151,9 @@ func (c *campaign) runCluster(network *network, end time.Time) error {
 		map[bool]string{true: ", clocks are stepped"}[of.Stepped])
 	nemesis := &nemesis{cluster: cluster, binary: c.binary, slots: slots, done: c.happened}
 	if err := cluster.settle(); err != nil {
+		for _, wrong := range cluster.wrong {
+			c.fail("%s", wrong)
+		}
 		return fmt.Errorf("a cluster was not founded: %w; see %s", err, directory)
 	}
 	for round := 0; round < roundsOfCluster && time.Now().Before(end); round++ {
