@@ -99,6 +99,17 @@ impl Beginning {
     }
 }
 
+/// Removes the file, if there is one.
+pub(crate) fn remove(storage: &dyn Storage) -> io::Result<()> {
+    for name in [TEMPORARY_NAME, NAME] {
+        match storage.remove(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn encode_file(beginning: &Beginning) -> Vec<u8> {
     let content = beginning.encode();
     let length = (content.len() as u32).to_le_bytes();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidemark_log::EntryId;
 
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::member::{Member, Members};
 use crate::role::Role;
 use crate::term::Term;
@@ -81,6 +82,8 @@ pub struct GroupStatus {
     pub matching: Vec<(NodeId, EntryId)>,
     /// Time since a quorum acknowledged this leader; `None` if it does not lead.
     pub quorum_age: Option<Duration>,
+    /// The group's level, by the newest entry that names the members.
+    pub level: Level,
     /// This member may have lost what it acknowledged: it has no vote until a leader has caught it
     /// up. While most members are in this state, none can be elected.
     pub is_suspect: bool,

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 use crate::driver::{LogDriver, Threads, VoteStore};
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::member::{Member, Members};
 use crate::net::{Lane, Service, Transport};
 use crate::raft::{Heal, Node, NodeParts, Real};
@@ -185,6 +186,32 @@ impl Group {
 }
 
 impl Group {
+    /// Raises the group's level to what all members know, learners too, if this member leads. `knows` is
+    /// what another member has stated since it is connected. Returns the new level; `None` if there is
+    /// nothing to raise. Blocks, and refuses commands for a moment if there is.
+    ///
+    /// # Errors
+    /// This member lost the lead, or another change is under way: repeat it.
+    pub fn raise_level(
+        &self,
+        knows: impl Fn(NodeId) -> Option<Level> + Send + 'static,
+        patience: Duration,
+    ) -> Result<Option<Level>, ChangeError> {
+        if self.node.reign.role.leading().is_none() || self.node.level_to_raise(&knows).is_none() {
+            return Ok(None);
+        }
+        let raised = Arc::new(OnceLock::new());
+        let result = Arc::clone(&raised);
+        self.change_gated(|node| async move {
+            // Looked at again: no other change is under way now.
+            if let Some(level) = node.raise_level(knows, patience).await? {
+                let _ = result.set(level);
+            }
+            Ok(())
+        })?;
+        Ok(raised.get().copied())
+    }
+
     fn change(
         &self,
         change: impl Future<Output = Result<(), ChangeError>> + Send + 'static,
@@ -303,6 +330,7 @@ impl Consensus for Group {
             committed: status.applied,
             matching: status.matching.into_iter().map(|(node, id)| (NodeId(node), id)).collect(),
             quorum_age: status.quorum_age,
+            level: status.level,
             is_suspect: status.is_suspect,
             is_named: status.is_named,
             failure: status.failure,

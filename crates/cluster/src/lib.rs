@@ -11,11 +11,12 @@
 //! | where a log begins when its first entries are gone | `beginning`, `raft::keeping` |
 //! | what a member has voted, and whether it may have lost what it acknowledged | [`vote_file`], [`suspicion`] |
 //! | what the library is told and asked | `raft` |
+//! | which kinds of records the log may have | [`Level`], `raft::levels` |
 //! | a member on threads of its own | `group` |
 //! | how a member that may have lost entries gets its vote back | `raft::suspect` |
 //! | failures without end, in virtual time | `simulation` |
 //!
-//! Each module uses only modules before it: [`ids`], `term`, `codec`, `slot_file` ─► [`vote_file`],
+//! Each module uses only modules before it: [`ids`], [`Level`], `term`, `codec`, `slot_file` ─► [`vote_file`],
 //! [`suspicion`], `member`, `settings` ─► `entry` ─► [`wire`] ─► [`net`] ─► [`snapshot_files`] ─►
 //! `beginning` ─► `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start` ─► `consensus` ─►
 //! `raft` ─► `group`. No type of openraft leaves `raft`.
@@ -31,11 +32,13 @@ mod faults;
 mod group;
 pub mod ids;
 mod lease;
+mod level;
 mod member;
 pub mod net;
 mod pump;
 mod raft;
 mod reign;
+mod remove_data;
 mod role;
 mod settings;
 #[cfg(test)]
@@ -56,8 +59,10 @@ pub use driver::VoteStore;
 pub use entry::{Entry, InvalidGroupEntry, kind};
 pub use group::{Group, GroupParts, GroupService};
 pub use ids::{GroupId, NodeId, ParseIdError, RandomId};
+pub use level::Level;
 pub use member::{ADDRESS_BYTES_MAX, InvalidMembers, MEMBERS_MAX, Member, Members};
 pub use raft::Heal;
+pub use remove_data::remove_data;
 pub use role::{NoListener, Role, TermListener};
 pub use settings::{InvalidSettings, Settings};
 pub use term::{Ballot, Term};

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::codec::{Reader, Writer};
 use crate::ids::{NodeId, RandomId};
+use crate::level::Level;
 
 /// Limit on the members of a group, learners included.
 pub const MEMBERS_MAX: usize = 64;
 /// Limit on the bytes of an address.
 pub const ADDRESS_BYTES_MAX: usize = 255;
-/// First byte of an encoded list.
-const VERSION: u8 = 1;
+/// First byte of an encoded list of a group at the first level, and of one that states its level.
+const WITHOUT_LEVEL: u8 = 1;
+const WITH_LEVEL: u8 = 2;
 
 /// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) struct Place {
     pub(crate) peer: String,
     pub(crate) client: String,
     pub(crate) directory: Option<RandomId>,
+    /// The group's level: that of all places of a list.
+    pub(crate) level: Level,
 }
 
 /// The members from one entry on. During a change there are two sets of voters, and an entry is
@@ -98,6 +102,7 @@ impl Members {
                 peer: member.peer_address,
                 client: member.client_address,
                 directory: member.directory,
+                level: Level::FIRST,
             };
             if nodes.insert(member.id.0, place).is_some() {
                 return Err(InvalidMembers::Twice(member.id));
@@ -107,6 +112,18 @@ impl Members {
             return Err(InvalidMembers::NoVoter);
         }
         Ok(Self { voters: vec![voters], nodes })
+    }
+
+    /// Returns the same members as those of a group at a level.
+    #[must_use]
+    pub fn at_level(mut self, level: Level) -> Self {
+        self.nodes.values_mut().for_each(|place| place.level = level);
+        self
+    }
+
+    /// Returns the level that the group has from this list on.
+    pub fn level(&self) -> Level {
+        self.nodes.values().map(|place| place.level).max().unwrap_or_default()
     }
 
     /// Returns the members by name. Who votes in either set of voters is a voter.
@@ -124,7 +141,12 @@ impl Members {
 
     /// Appends the list as bytes.
     pub(crate) fn encode(&self, into: &mut Writer) {
-        into.u8(VERSION).u8(self.voters.len() as u8);
+        // A build of the first level reads what it has written itself.
+        match self.level() {
+            Level::FIRST => into.u8(WITHOUT_LEVEL),
+            level => into.u8(WITH_LEVEL).u8(level.0),
+        };
+        into.u8(self.voters.len() as u8);
         for set in &self.voters {
             into.u8(set.len() as u8);
             for id in set {
@@ -144,9 +166,11 @@ impl Members {
     /// Reads an encoded list; `None` for any other bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
-        if reader.u8()? != VERSION {
-            return None;
-        }
+        let level = match reader.u8()? {
+            WITHOUT_LEVEL => Level::FIRST,
+            WITH_LEVEL => Level(reader.u8().filter(|level| *level > Level::FIRST.0)?),
+            _ => return None,
+        };
         let mut voters = Vec::new();
         for _ in 0..reader.u8().filter(|sets| (1..=2).contains(sets))? {
             let mut set = BTreeSet::new();
@@ -163,7 +187,7 @@ impl Members {
             let id = reader.u64()?;
             let (peer, client) = (reader.string()?.to_owned(), reader.string()?.to_owned());
             let directory = if reader.flag()? { Some(RandomId(reader.take()?)) } else { None };
-            nodes.insert(id, Place { peer, client, directory });
+            nodes.insert(id, Place { peer, client, directory, level });
         }
         let is_known = voters.iter().flatten().all(|id| nodes.contains_key(id));
         if is_known { reader.end(Self { voters, nodes }) } else { None }
@@ -199,6 +223,19 @@ mod tests {
         assert_eq!(Members::decode(&encoded(&members)), Some(members.clone()));
         let joint = Members { voters: vec![BTreeSet::from([1, 2]), BTreeSet::from([2, 3])], ..members };
         assert_eq!(Members::decode(&encoded(&joint)), Some(joint));
+    }
+
+    #[test]
+    fn a_list_has_the_level_of_its_group() {
+        let members = Members::new((1..4).map(member).collect()).expect("is valid");
+        assert_eq!(members.level(), Level::FIRST);
+        let first = encoded(&members);
+        let raised = members.clone().at_level(Level(7));
+        assert_eq!(raised.level(), Level(7));
+        assert_eq!(Members::decode(&encoded(&raised)), Some(raised.clone()));
+        assert_eq!(encoded(&raised.at_level(Level::FIRST)), first, "as builds of the first level write it");
+        let impossible = [&[WITH_LEVEL, 1], &first[1..]].concat();
+        assert_eq!(Members::decode(&impossible), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::driver::LogDriver;
 use crate::lease::LeaseMirror;
+use crate::level::Level;
 use crate::member::Members;
 use crate::role::{EndedTerm, RoleCell, TermListener};
 use crate::term::{Ballot, Term};
@@ -71,6 +72,16 @@ impl Reign {
     /// Notes that these are the members.
     pub(crate) fn note_members(&self, members: &Members) {
         self.listener.members(&members.list());
+    }
+
+    /// Notes the level of the newest list of members that is committed.
+    pub(crate) fn note_level(&self, level: Level) {
+        self.listener.level(level);
+    }
+
+    /// Notes that a read has found damage on this member's disk.
+    pub(crate) fn note_damage(&self, damage: &str) {
+        self.listener.damaged(damage);
     }
 
     /// Notes that members may have acknowledged more.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tidemark_log::Lsn;
 
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::member::Member;
 use crate::term::{Ballot, Term};
 
@@ -49,6 +50,12 @@ pub trait TermListener: Send + Sync + 'static {
     fn end_log(&self, end: Lsn);
     /// The newest entry that names the members names these. Connections go to their addresses.
     fn members(&self, members: &[Member]);
+    /// The group has this level, by an entry that is committed: what is appended from now on may be of it.
+    /// Called at a start, and for each entry that names the members.
+    fn level(&self, _level: Level) {}
+    /// What the log or a snapshot of this member has on its disk is damaged, which a read has found: `damage`
+    /// says where. It is neither applied nor sent.
+    fn damaged(&self, _damage: &str) {}
     /// What the other members have acknowledged may have changed. Called often.
     fn progressed(&self) {}
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidemark_log::Durability;
 
+use crate::level::Level;
+
 /// How a member of a group behaves. All members should have the same timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -24,6 +26,8 @@ pub struct Settings {
     /// Limit on the bytes of the log that a leader keeps, although its snapshots cover them, for members
     /// that are slow. One that lacks more gets a snapshot.
     pub kept_bytes: u64,
+    /// The highest level of records that this build applies.
+    pub level: Level,
 }
 
 impl Settings {
@@ -36,6 +40,7 @@ impl Settings {
         request_bytes: 1 << 20,
         backlog_bytes: 64 << 20,
         kept_bytes: 1 << 30,
+        level: Level::FIRST,
     };
     /// For shared or slow machines: about 550 ms without a leader after a failure.
     pub const SHARED: Self = Self {

@@ -5,6 +5,7 @@ use std::io;
 use tidemark_log::{EntryEnd, EntryId, Lsn, Member as LogMember};
 
 use crate::beginning::Beginning;
+use crate::driver::kind_of;
 use crate::entry::Entry;
 use crate::member::Members;
 
@@ -37,7 +38,9 @@ pub(crate) fn find_committed(
     }
     let mut index = found.last.id.index + 1;
     loop {
-        let entries = member.entries(index, CHUNK_BYTES).map_err(io::Error::other)?;
+        let entries = member
+            .entries(index, CHUNK_BYTES)
+            .map_err(|error| io::Error::new(kind_of(&error), error.to_string()))?;
         if entries.is_empty() {
             return Ok(found);
         }

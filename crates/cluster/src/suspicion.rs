@@ -48,7 +48,7 @@ impl BootId {
 pub enum Suspicion {
     /// The machine stopped without a clean stop, and the member had acknowledged what was not synced.
     PowerFailure,
-    /// The recovery of the log has cut damage.
+    /// The data was damaged, and was removed.
     DamagedLog,
     /// The recovery of the log was interrupted: it may have cut damage.
     InterruptedRecovery,
@@ -85,7 +85,7 @@ impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PowerFailure => "the machine stopped while writes were acknowledged before their sync",
-            Self::DamagedLog => "the log had damage, which was cut",
+            Self::DamagedLog => "its data was damaged, and was removed to get all of it from the others",
             Self::InterruptedRecovery => "a start was interrupted while the log was recovered",
             Self::Copy => {
                 "the directory is a copy or was restored, and its original may have voted and acknowledged more"
@@ -208,6 +208,25 @@ impl SuspicionFile {
     pub fn end_recovery(&mut self, is_damaged: bool) -> io::Result<()> {
         let found = is_damaged.then_some(Suspicion::DamagedLog);
         self.save(Run { is_recovering: false, suspicion: self.run.suspicion.or(found), ..self.run })
+    }
+
+    /// Returns whether damaged data may be removed and got from the others. Not if the member may have
+    /// forgotten its vote, or if that was done before and this suspicion has not ended.
+    pub fn may_replace_data(&self) -> bool {
+        match self.run.suspicion {
+            Some(Suspicion::DamagedLog | Suspicion::Copy | Suspicion::Unknown) => false,
+            None | Some(Suspicion::PowerFailure | Suspicion::InterruptedRecovery) => true,
+        }
+    }
+
+    /// Records that the data is damaged, and will be removed. A suspicion that the member may have forgotten
+    /// its vote stays.
+    pub fn note_damage(&mut self) -> io::Result<()> {
+        let is_worse = self.run.suspicion.is_some_and(Suspicion::may_have_forgotten_votes);
+        if is_worse || self.run.suspicion == Some(Suspicion::DamagedLog) {
+            return Ok(());
+        }
+        self.save(Run { suspicion: Some(Suspicion::DamagedLog), ..self.run })
     }
 
     /// Returns why this member may have lost what it acknowledged, or `None` if it has not.
@@ -339,6 +358,32 @@ mod tests {
         assert_eq!(third.suspicion(), None);
         drop(third);
         assert_eq!(begin(&directory, NEXT_BOOT).suspicion(), None);
+    }
+
+    #[test]
+    fn data_is_replaced_once_until_the_suspicion_ends() {
+        let (directory, mut first) = joined(BOOT, true);
+        assert!(first.may_replace_data());
+        first.note_damage().expect("saved");
+        assert_eq!(first.suspicion(), Some(Suspicion::DamagedLog));
+        assert!(!first.may_replace_data());
+        drop(first);
+        let mut second = begin(&directory, BOOT);
+        assert_eq!(second.suspicion(), Some(Suspicion::DamagedLog));
+        second.heal().expect("saved");
+        assert!(second.may_replace_data());
+        // After a power failure damage is likely.
+        drop(second);
+        let mut third = begin(&directory, NEXT_BOOT);
+        assert!(third.may_replace_data());
+        third.note_damage().expect("saved");
+        assert_eq!(third.suspicion(), Some(Suspicion::DamagedLog));
+        let mut unknown =
+            SuspicionFile::begin(tempfile::tempdir().expect("a directory").path(), start(BOOT, true))
+                .expect("new");
+        assert!(!unknown.may_replace_data());
+        unknown.note_damage().expect("nothing to save");
+        assert_eq!(unknown.suspicion(), Some(Suspicion::Unknown));
     }
 
     #[test]

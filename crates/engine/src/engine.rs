@@ -9,6 +9,7 @@ use crate::context::{Keys, Locked};
 use crate::error::CommandError;
 use crate::event::EventDesk;
 use crate::keyspace::{Keyspace, NextDue};
+use crate::persist::level;
 use crate::random::{Chance, SecretSource};
 use crate::tracking::Tracking;
 use crate::watch::Registry;
@@ -38,6 +39,8 @@ pub struct Engine {
     tracking: Tracking,
     /// Memory for the points of sealed blocks, in bytes.
     series_memory: AtomicUsize,
+    /// The highest level of records that may be appended.
+    level: AtomicU8,
 }
 
 impl Engine {
@@ -59,7 +62,19 @@ impl Engine {
             events: EventDesk::default(),
             tracking: Tracking::default(),
             series_memory: AtomicUsize::new(usize::MAX),
+            level: AtomicU8::new(if is_in_group { level::FIRST } else { level::NEWEST }),
         }
+    }
+
+    /// Raises the highest [level] of records that may be appended. All members of a group must apply them; an
+    /// engine that is in none needs no call.
+    pub fn raise_level(&self, level: u8) {
+        self.level.fetch_max(level, Ordering::Relaxed);
+    }
+
+    /// The highest [level] of records that may be appended. One load.
+    pub fn level(&self) -> u8 {
+        self.level.load(Ordering::Relaxed)
     }
 
     /// Replaces the system's source of secrets, so that a test or simulation can reproduce an

@@ -500,6 +500,17 @@ impl Log {
         storage.sync_dir()
     }
 
+    /// Removes a log that is not open, with its snapshots and their blocks. For a member whose data is damaged,
+    /// and that gets all of it from others; the caller holds the directory's lock. If this is interrupted,
+    /// it must be repeated before the log is opened.
+    pub fn remove_all(storage: &dyn Storage) -> io::Result<()> {
+        Self::remove(storage)?;
+        for name in storage.list()?.iter().filter(|name| is_of_log(name)) {
+            storage.remove(name)?;
+        }
+        storage.sync_dir()
+    }
+
     /// Keeps the records from `from` on, although snapshots seemed to cover them. For a caller that
     /// has recovered from an older snapshot and has not appended anything yet.
     ///

@@ -2,6 +2,7 @@
 
 use crate::abort_on_panic::abort_on_panic;
 use crate::config::{self, BindAddress, Config, ServeArgs};
+use crate::group::requested_replacement;
 use crate::server::{Server, Stopper};
 use crate::version::TIDEMARK_VERSION;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -10,6 +11,9 @@ use signal_hook::low_level::emulate_default_handler;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Exit code when a second signal cuts a graceful stop short.
@@ -24,22 +28,43 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     abort_on_panic();
-    let stopper = Arc::new(OnceLock::new());
-    let signals = stop_on_signals(Arc::clone(&stopper))?;
+    let (stopper, is_stopping) = (Arc::new(OnceLock::new()), Arc::<AtomicBool>::default());
+    let signals = stop_on_signals(Arc::clone(&stopper), Arc::clone(&is_stopping))?;
     let mut server = Server::open(config.clone())?;
     assert!(stopper.set(server.stopper()).is_ok(), "the server starts once");
     // Standard error may be closed.
     let _ = io::stderr().write_all(greeting(args, &config, &server).as_bytes());
-    if server.load()? {
+    let loaded = server.load();
+    if let Ok(true) = loaded {
         let found =
             server.report().lines().fold(String::new(), |text, line| format!("{text}{:<12}{line}\n", ""));
         let _ = io::stderr().write_all(format!("{found}ready\n").as_bytes());
     }
-    let result = server.wait();
+    let result = loaded.map_err(anyhow::Error::from).and_then(|_| server.wait().map_err(anyhow::Error::from));
     signals.close();
-    result?;
+    if is_stopping.load(Ordering::Acquire) {
+        result?;
+    } else {
+        start_again_if_replaced(&config, result)?;
+    }
     let _ = writeln!(io::stderr(), "stopped: every answered change is in the log");
     Ok(())
+}
+
+/// If this member is to get its data from the others, has the process begin again, with the number that it
+/// has: nothing in memory is left, and a supervisor sees no end. Otherwise returns how the server ended.
+fn start_again_if_replaced(config: &Config, ended: anyhow::Result<()>) -> anyhow::Result<()> {
+    if !matches!(requested_replacement(&config.dir), Ok(Some(_))) {
+        return ended;
+    }
+    let _ = writeln!(io::stderr(), "this process begins again, to replace the data of this member");
+    let mut arguments = std::env::args_os();
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    let error = command.args(arguments).exec();
+    Err(anyhow::Error::from(error).context("this process cannot begin again; start it again"))
 }
 
 /// Signals that stop the server. Terminals and supervisors send them.
@@ -50,7 +75,7 @@ const IGNORED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGALRM];
 /// Stops the server gracefully on the first signal and ends the process immediately on the second.
 /// Before there is a stopper no client was served, and the signal's default action ends the
 /// process.
-fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
+fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>, is_stopping: Arc<AtomicBool>) -> io::Result<Handle> {
     for signal in IGNORED {
         signal_hook::flag::register(signal, Arc::default())?;
     }
@@ -64,6 +89,7 @@ fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
                 let _ = emulate_default_handler(signal);
                 std::process::exit(EXIT_FORCED);
             };
+            is_stopping.store(true, Ordering::Release);
             let _ = writeln!(io::stderr(), "stopping: answering what was read and completing the log …");
             stopper.stop();
         }

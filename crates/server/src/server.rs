@@ -1,11 +1,14 @@
 //! Start, run and stop of the whole server.
 
 use crate::config::{ClusterReads, Config};
-use crate::durability::recover_error::RecoverError;
+use crate::durability::recover_error::{RecoverError, damage_of};
 use crate::durability::recovery::{self, OpenLog};
+use crate::durability::scrub;
 use crate::durability::snapshot_thread;
 use crate::durability::snapshots::{Requests, Snapshots};
-use crate::group::{Ended, Group, GroupNode, Leadership, Messages, NodeError, keep_with_log, meeting};
+use crate::group::{
+    Ended, Group, GroupNode, Leadership, Membership, Messages, NodeError, keep_with_log, meeting,
+};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::net::event_loop::{EventLoop, WAKER};
@@ -28,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tidemark_engine::{FollowError, TakeError};
-use tidemark_log::{Clock, Failure, Health, Lsn, Progress};
+use tidemark_log::{Clock, Failure, Health, Lsn, Progress, ReplayError};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,17 @@ pub enum StartError {
         /// The system's error.
         error: io::Error,
     },
+}
+
+impl StartError {
+    /// Returns what the disk has damaged, in words; `None` if the error is another one.
+    fn damage(&self) -> Option<String> {
+        match self {
+            StartError::Recover(error) => error.damage(),
+            StartError::Node(NodeError::Damaged(error)) => Some(error.to_string()),
+            _ => None,
+        }
+    }
 }
 
 /// Why the server did not stop cleanly.
@@ -150,18 +164,25 @@ impl Server {
             // Best effort: a failure costs speed at times, never correctness.
             let _ = rustix::thread::disable_transparent_huge_pages(true);
         }
-        let mut opened = recovery::open(&config, clock)?;
-        let node = match opened.membership.take() {
-            None => None,
-            // It votes before its data is loaded.
-            Some((membership, member)) => {
-                let node = Arc::new(GroupNode::start(&config, membership, &opened.log, member)?);
-                let begun = node.found().and_then(|()| meeting::start(&node, &config));
-                begun.map_err(|error| StartError::System { what: "start a thread", error })?;
-                Some(node)
+        let (opened, node) = Self::open_log(&config, clock.clone()).or_else(|error| {
+            let replace = |damage: String| Membership::request_replacement(&config, &damage);
+            match error.damage().map(replace) {
+                Some(Ok(true)) => Self::open_log(&config, clock),
+                _ => Err(error),
             }
-        };
+        })?;
         Self::over(opened, node, config)
+    }
+
+    /// Opens the log, and takes part in the group that the directory is a member of.
+    fn open_log(config: &Config, clock: Clock) -> Result<(OpenLog, Option<Arc<GroupNode>>), StartError> {
+        let mut opened = recovery::open(config, clock)?;
+        let Some((membership, member)) = opened.membership.take() else { return Ok((opened, None)) };
+        // It votes before its data is loaded.
+        let node = Arc::new(GroupNode::start(config, membership, &opened.log, member)?);
+        let begun = node.found().and_then(|()| meeting::start(&node, config));
+        begun.map_err(|error| StartError::System { what: "start a thread", error })?;
+        Ok((opened, Some(node)))
     }
 
     /// Listens, over a log that is open. Nothing in memory is left of a server that had it before.
@@ -238,7 +259,12 @@ impl Server {
         let recovered = match recovery::load(&self.opened, &shared.settings.current(), &shared.loading) {
             Ok(recovered) => recovered,
             Err(RecoverError::GivenUp) => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                if let (Some(node), Some(damage)) = (&self.node, error.damage()) {
+                    node.request_replacement(&damage);
+                }
+                return Err(error.into());
+            }
         };
         let inboxes = shared.inboxes.clone();
         let (http, channels) = (Arc::clone(&shared.http_registry), Arc::clone(&shared.channel_registry));
@@ -260,6 +286,7 @@ impl Server {
         let sinks = shared.sinks.start(addresses, &shared.feed, log, || shared.leads());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         shared.install(recovered.engine);
+        self.helpers.push(scrub::start(shared, self.node.as_ref()).map_err(no_thread)?);
         self.helpers.push(sealing_thread::start(shared).map_err(no_thread)?);
         if let Some(node) = &self.node {
             node.leadership().begin_with(Arc::downgrade(shared));
@@ -476,7 +503,12 @@ fn keep_memory(
             Ok(Ended::Failed(failure)) => {
                 say(&format!("error: this member takes no part any more: {failure}"));
             }
-            Err(error) => say(&format!("error: this member cannot follow the log: {error}")),
+            Err(error) => {
+                if let FollowError::Read(ReplayError::Damaged(damage)) = error {
+                    node.request_replacement(&damage_of(damage));
+                }
+                say(&format!("error: this member cannot follow the log: {error}"));
+            }
         }
         shared.stop();
         ended

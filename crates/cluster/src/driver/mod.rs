@@ -376,10 +376,10 @@ impl LogDriver {
         if entries.is_empty() {
             let (done, read) = oneshot::channel();
             self.0.reads.push(ReadJob::Entries { index, bytes, done });
-            entries = read
-                .await
-                .map_err(|_| closed())?
-                .map_err(|error| io::Error::other(format!("reading entry {index}: {error}")))?;
+            entries = read.await.map_err(|_| closed())?.map_err(|error| {
+                let kind = kind_of(&error);
+                io::Error::new(kind, format!("reading entry {index}: {error}"))
+            })?;
         }
         entries.retain(|(id, _)| id.index < end);
         Ok(entries)
@@ -406,6 +406,14 @@ fn take_bytes<'a>(
         taken.push((id, records.clone()));
     }
     taken
+}
+
+/// Damage is told from other errors by its kind.
+pub(crate) fn kind_of(error: &EntryError) -> io::ErrorKind {
+    match error {
+        EntryError::Damaged(_) => io::ErrorKind::InvalidData,
+        _ => io::ErrorKind::Other,
+    }
 }
 
 fn closed() -> io::Error {

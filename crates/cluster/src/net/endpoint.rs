@@ -1,7 +1,9 @@
 //! What all connections of a member share, and what they report.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::handshake::Hello;
 use super::identity::Identity;
 use super::presence::Presence;
 use super::roster::Roster;
@@ -9,6 +11,7 @@ use super::settings::NetSettings;
 use super::tls::Tls;
 use super::transport::Lane;
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::wire::frame::Channel;
 
 /// Receives what happens to connections. Called on the runtime of the connections: returns at once.
@@ -32,6 +35,8 @@ pub(super) struct Endpoint {
     pub(super) events: Arc<dyn NetEvents>,
     pub(super) presence: Presence,
     roster: Arc<RwLock<Arc<Roster>>>,
+    /// The group's level: members know at least this.
+    level: Arc<AtomicU8>,
 }
 
 impl Endpoint {
@@ -43,7 +48,7 @@ impl Endpoint {
     ) -> Self {
         let (settings, presence) = (Arc::new(settings), Presence::default());
         let tls = Arc::new(RwLock::new(tls));
-        Self { identity, settings, tls, events, presence, roster: Arc::default() }
+        Self { identity, settings, tls, events, presence, roster: Arc::default(), level: Arc::default() }
     }
 
     pub(super) fn channel(&self, lane: Lane) -> Channel {
@@ -58,6 +63,26 @@ impl Endpoint {
     pub(super) fn renew_tls(&self, tls: Tls) -> bool {
         let mut current = self.tls.write().unwrap_or_else(PoisonError::into_inner);
         current.as_mut().map(|current| *current = tls).is_some()
+    }
+
+    /// Raises the level that members must know.
+    pub(super) fn set_level(&self, level: Level) {
+        self.level.fetch_max(level.0, Ordering::Relaxed);
+    }
+
+    /// Returns what this end says of itself to `to`.
+    pub(super) fn hello(&self, to: NodeId) -> Hello {
+        Hello::new(&self.identity, to, &self.settings.build)
+    }
+
+    /// Checks what the other end says of itself, and returns it with the version of the protocol that both
+    /// use. The error is the refusal.
+    pub(super) fn check(&self, hello: &[u8]) -> Result<(Hello, u16), String> {
+        let hello = Hello::decode(hello, &self.identity)?;
+        let protocol = hello.agree(&self.identity, self.settings.build.protocols)?;
+        hello.check(&self.identity, &self.roster())?;
+        hello.check_level(Level(self.level.load(Ordering::Relaxed)))?;
+        Ok((hello, protocol))
     }
 
     pub(super) fn roster(&self) -> Arc<Roster> {

@@ -13,9 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::build::Build;
 use super::connection::{Connection, invalid, tune};
 use super::endpoint::Endpoint;
-use super::handshake::{Hello, decode_reason, encode_reason};
+use super::handshake::{decode_reason, encode_reason};
 use super::presence::Present;
 use super::transport::Lane;
 use crate::ids::{NodeId, RandomId};
@@ -42,6 +43,9 @@ pub struct LinkStatus {
     pub is_connected: bool,
     /// The directory of the process at the other end, of the last connection.
     pub directory: Option<RandomId>,
+    /// The build at the other end, of the last connection, and the version of the protocol that the two
+    /// use.
+    pub build: Option<(Build, u16)>,
     /// Bytes that are queued or not answered.
     pub queued_bytes: usize,
     /// Why the last connection ended or could not be made; empty before the first failure.
@@ -71,6 +75,7 @@ struct LinkState {
 struct Shown {
     is_connected: bool,
     directory: Option<RandomId>,
+    build: Option<(Build, u16)>,
     last_error: String,
 }
 
@@ -146,9 +151,10 @@ impl Link {
     }
 
     pub(super) fn status(&self) -> LinkStatus {
-        let Shown { is_connected, directory, last_error } = self.state.lock().clone();
+        let Shown { is_connected, directory, build, last_error } = self.state.lock().clone();
         let queued_bytes = self.state.queued_bytes.load(Ordering::Relaxed);
-        LinkStatus { peer: self.peer, lane: self.lane, is_connected, directory, queued_bytes, last_error }
+        let (peer, lane) = (self.peer, self.lane);
+        LinkStatus { peer, lane, is_connected, directory, build, queued_bytes, last_error }
     }
 }
 
@@ -257,7 +263,7 @@ impl LinkTask {
         tune(&socket, &endpoint.settings)?;
         let connected = Connection::connect(socket, &self.address, channel, tls.as_ref());
         let mut connection = connected.await?;
-        connection.push(Kind::Hello, Hello::new(&endpoint.identity, self.peer).encode());
+        connection.push(Kind::Hello, endpoint.hello(self.peer).encode());
         let frame = connection.receive(Kind::Welcome).await?;
         if frame.kind == Kind::Refusal {
             return Err(refused_by_peer(&frame.payload));
@@ -278,13 +284,14 @@ impl LinkTask {
     }
 
     fn check_welcome(&self, payload: &[u8]) -> Result<Present, String> {
-        let welcome = Hello::decode(payload)?;
-        welcome.check(&self.endpoint.identity, &self.endpoint.roster())?;
+        let (welcome, protocol) = self.endpoint.check(payload)?;
         if welcome.node != self.peer {
             return Err(format!("node {} answers as node {}", self.peer, welcome.node));
         }
         let present = self.endpoint.presence.enter(welcome.node, welcome.process)?;
-        self.state.lock().directory = Some(welcome.directory);
+        let mut shown = self.state.lock();
+        (shown.directory, shown.build) = (Some(welcome.directory), Some((welcome.build, protocol)));
+        drop(shown);
         Ok(present)
     }
 

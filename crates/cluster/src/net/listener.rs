@@ -162,21 +162,22 @@ impl<S: Service> Incoming<S> {
                 return self.endpoint.events.connection_failed(peer, &error);
             }
         };
+        let node = hello.node;
         self.register(hello, lane);
         drop(stranger);
-        let end = self.converse(connection, hello.node, lane).await;
+        let end = self.converse(connection, node, lane).await;
         drop(present);
         let mut peers = lock(&self.accepted.peers);
-        if peers.get(&(hello.node, lane)).is_some_and(|newest| newest.number == self.number) {
-            peers.remove(&(hello.node, lane));
+        if peers.get(&(node, lane)).is_some_and(|newest| newest.number == self.number) {
+            peers.remove(&(node, lane));
         }
         drop(peers);
         if let Err(error) = end {
             if lane == Lane::Heartbeat && error.kind() != io::ErrorKind::InvalidData {
-                self.endpoint.events.heartbeats_closed(hello.node);
+                self.endpoint.events.heartbeats_closed(node);
             }
-            let error = format!("the connection of node {} from {address}: {error}", hello.node);
-            self.endpoint.events.connection_failed(Some(hello.node), &error);
+            let error = format!("the connection of node {node} from {address}: {error}");
+            self.endpoint.events.connection_failed(Some(node), &error);
         }
     }
 
@@ -189,8 +190,9 @@ impl<S: Service> Incoming<S> {
             .map(|(_, task)| task.clone());
         // A stranger that has been pushed out of the list is aborted at its next wait.
         let Some(task) = own else { return };
+        let key = (hello.node, lane);
         let connection = PeerConnection { number: self.number, hello, task };
-        let older = lock(&self.accepted.peers).insert((hello.node, lane), connection);
+        let older = lock(&self.accepted.peers).insert(key, connection);
         if let Some(older) = older {
             older.task.abort();
         }
@@ -210,13 +212,13 @@ impl<S: Service> Incoming<S> {
         let (hello, channel) = connection.receive_hello().await.map_err(unknown)?;
         let lane = Lane::of_code(channel.lane);
         connection.set_channel(Channel { group, lane: channel.lane });
-        let welcome = Hello::decode(&hello).and_then(|hello| {
+        let welcome = endpoint.check(&hello).and_then(|(hello, _)| {
             let lane = lane.ok_or_else(|| format!("there is no lane {}", channel.lane))?;
             if channel.group != group {
                 return Err(format!("node {} has no group {}", endpoint.identity.node, channel.group));
             }
-            hello.check(&endpoint.identity, &endpoint.roster())?;
-            Ok((hello, lane, endpoint.presence.enter(hello.node, hello.process)?))
+            let present = endpoint.presence.enter(hello.node, hello.process)?;
+            Ok((hello, lane, present))
         });
         let (hello, lane, present) = match welcome {
             Ok(welcome) => welcome,
@@ -227,8 +229,9 @@ impl<S: Service> Incoming<S> {
                 return Err((None, io::Error::new(io::ErrorKind::PermissionDenied, refusal)));
             }
         };
-        let known = |error| (Some(hello.node), error);
-        connection.push(Kind::Welcome, Hello::new(&endpoint.identity, hello.node).encode());
+        let node = hello.node;
+        let known = |error| (Some(node), error);
+        connection.push(Kind::Welcome, endpoint.hello(hello.node).encode());
         let confirm = connection.receive(Kind::Confirm).await.map_err(known)?;
         if confirm.kind == Kind::Refusal {
             return Err(known(refused_by_peer(&confirm.payload)));

@@ -4,10 +4,11 @@
 //! Transport::send ─► link: queue, one connection of a lane ─► frames ─► listener ─► Service::serve
 //! ```
 //!
-//! Each module uses only modules before it: [`Lane`], [`Transport`], [`Service`] ─► settings ─►
-//! identity, roster ─► presence, handshake, outbox, tls ─► connection ─► endpoint ─► link ─► listener
+//! Each module uses only modules before it: [`Lane`], [`Transport`], [`Service`], build ─► settings
+//! ─► identity, roster ─► presence, handshake, outbox, tls ─► connection ─► endpoint ─► link ─► listener
 //! ─► tcp.
 
+mod build;
 mod connection;
 mod endpoint;
 mod handshake;
@@ -22,6 +23,7 @@ mod tcp;
 mod tls;
 mod transport;
 
+pub use build::{Build, Protocols};
 pub use endpoint::NetEvents;
 pub use identity::Identity;
 pub use link::LinkStatus;

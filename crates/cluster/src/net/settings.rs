@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::build::Build;
 use super::transport::Lane;
 
 /// Limits and times of connections between members. The defaults suit a local network.
@@ -35,6 +36,8 @@ pub struct NetSettings {
     pub keepalive: Duration,
     /// Time after which the kernel gives up on bytes that the peer's kernel does not acknowledge.
     pub user_timeout: Duration,
+    /// What this member states of its build.
+    pub build: Build,
 }
 
 impl Default for NetSettings {
@@ -50,6 +53,7 @@ impl Default for NetSettings {
             unanswered_bytes_max: 128 << 20,
             keepalive: Duration::from_secs(1),
             user_timeout: Duration::from_secs(4),
+            build: Build::default(),
         }
     }
 }
@@ -69,6 +73,10 @@ impl NetSettings {
         ];
         if let Some((name, _)) = durations.into_iter().find(|(_, duration)| duration.is_zero()) {
             return Err(format!("the {name} is zero"));
+        }
+        let protocols = self.build.protocols;
+        if protocols.oldest > protocols.newest {
+            return Err(format!("the protocol's {protocols} are no range"));
         }
         if self.keepalive < Duration::from_secs(1) {
             return Err(format!("the keepalive of {:?} is less than 1 s", self.keepalive));

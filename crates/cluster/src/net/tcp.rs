@@ -17,6 +17,7 @@ use super::settings::NetSettings;
 use super::tls::{Tls, TlsError};
 use super::transport::{Lane, Service, Transport};
 use crate::ids::NodeId;
+use crate::level::Level;
 
 /// Links to the other members, and a listener for theirs.
 ///
@@ -91,6 +92,12 @@ impl TcpTransport {
                 connections.links.entry((*node, lane)).or_insert_with(start);
             }
         }
+    }
+
+    /// Admits only members whose builds know this level of records, from now on. A level below one that was
+    /// set before changes nothing.
+    pub fn set_level(&self, level: Level) {
+        self.shared.endpoint.set_level(level);
     }
 
     /// Uses other certificates for connections that are made from now on: for those that expire. Those

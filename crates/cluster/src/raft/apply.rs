@@ -9,9 +9,12 @@ use openraft::{EntryPayload, OptionalSend};
 use tidemark_log::{EntryEnd, EntryId, Member as LogMember};
 
 use super::snapshots::{self, Arrivals, SnapshotHandle, find_snapshot};
-use super::types::{Cfg, LogId, SnapshotMeta, StoredMembership, TermId, from_log_id, to_log_id};
+use super::types::{
+    Cfg, LogId, SnapshotMeta, StoredMembership, TermId, from_log_id, from_membership, to_log_id,
+};
 use crate::driver::LogDriver;
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::member::Place;
 use crate::reign::Reign;
 use crate::term::Term;
@@ -55,6 +58,8 @@ pub(crate) struct Apply {
     reign: Arc<Reign>,
     arrivals: Arrivals,
     applied: Arc<Mutex<Applied>>,
+    /// The highest level of records that this build knows.
+    level: Level,
 }
 
 impl Apply {
@@ -63,8 +68,9 @@ impl Apply {
         reign: Arc<Reign>,
         arrivals: Arrivals,
         applied: Arc<Mutex<Applied>>,
+        level: Level,
     ) -> Self {
-        Self { driver, reign, arrivals, applied }
+        Self { driver, reign, arrivals, applied, level }
     }
 
     /// Returns the newest snapshot of the server; if there is none that can be found, one without files
@@ -120,7 +126,9 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
                 let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
                 applied.last = Some(entry.log_id);
                 if let EntryPayload::Membership(membership) = &entry.payload {
-                    applied.members.push(StoredMembership::new(Some(entry.log_id), membership.clone()));
+                    let stored = StoredMembership::new(Some(entry.log_id), membership.clone());
+                    note_level(&self.reign, self.level, &stored)?;
+                    applied.members.push(stored);
                 }
             }
             self.driver.commit(lsn);
@@ -144,6 +152,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
         handle: SnapshotHandle,
     ) -> Result<(), io::Error> {
         let id = from_log_id(meta.last_log_id);
+        note_level(&self.reign, self.level, &meta.last_membership)?;
         let is_there = self.driver.last().id.index >= id.index;
         if is_there {
             // Entries that differed were cut before: only what is committed is new.
@@ -176,6 +185,23 @@ impl<C: Cfg> RaftSnapshotBuilder<C> for Apply {
     async fn build_snapshot(&mut self) -> Result<Referred, io::Error> {
         Ok(self.find().await)
     }
+}
+
+/// Notes the level of a list of members that is committed.
+///
+/// # Errors
+/// This build knows less: it could not apply what follows.
+pub(super) fn note_level(reign: &Reign, known: Level, members: &StoredMembership) -> io::Result<()> {
+    let level = from_membership(members.membership()).level();
+    if level > known {
+        let error = format!(
+            "the cluster writes records of level {level}, and this build knows them up to level {known}: start this \
+             member with the build that the others run"
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, error));
+    }
+    reign.note_level(level);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -127,7 +127,9 @@ impl<C: Cfg> Node<C> {
         let known = self.members().ok_or(ChangeError::NotLeader)?;
         let id = member.id;
         let list = Members::new(vec![Member { is_voter: true, ..member }]);
-        let nodes = list.map_err(|error| ChangeError::Invalid(error.to_string()))?.nodes;
+        let list = list.map_err(|error| ChangeError::Invalid(error.to_string()))?;
+        // What it knows is checked when it connects.
+        let nodes = list.at_level(known.level()).nodes;
         match known.nodes.get(&id.0) {
             Some(place) if Some(place) == nodes.get(&id.0) => Ok(()),
             Some(_) => Err(ChangeError::Invalid(format!(
@@ -192,7 +194,7 @@ impl<C: Cfg> Node<C> {
 
     /// Changes the members behind a pause. What follows the first entry cannot be taken back, so it
     /// is waited for while this member leads.
-    async fn change(
+    pub(super) async fn change(
         &self,
         term: Term,
         until: Duration,
@@ -209,7 +211,7 @@ impl<C: Cfg> Node<C> {
         changed
     }
 
-    fn leading_term(&self) -> Result<Term, ChangeError> {
+    pub(super) fn leading_term(&self) -> Result<Term, ChangeError> {
         self.reign.role.leading().ok_or(ChangeError::NotLeader)
     }
 

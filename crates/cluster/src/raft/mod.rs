@@ -5,6 +5,7 @@ mod asking;
 mod change;
 mod config;
 mod keeping;
+mod levels;
 mod network;
 mod node;
 mod serving;

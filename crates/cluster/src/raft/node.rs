@@ -19,6 +19,7 @@ use super::types::{Cfg, from_log_id, from_membership};
 use crate::acks::Acks;
 use crate::driver::LogDriver;
 use crate::ids::NodeId;
+use crate::level::Level;
 use crate::member::Members;
 use crate::reign::Reign;
 use crate::settings::Settings;
@@ -57,6 +58,8 @@ pub(crate) struct NodeStatus {
     pub(crate) matching: BTreeMap<u64, EntryId>,
     /// When a quorum acknowledged this leader last, as the age of that.
     pub(crate) quorum_age: Option<Duration>,
+    /// The group's level, by the newest entry that names the members.
+    pub(crate) level: Level,
     /// The member may have lost what it acknowledged, and does not vote.
     pub(crate) is_suspect: bool,
     /// An entry that is applied names this member.
@@ -132,6 +135,7 @@ impl<C: Cfg> Node<C> {
                 let acked: InstantOf<C> = *acked;
                 if acked < C::now() { C::now() - acked } else { Duration::ZERO }
             }),
+            level: from_membership(metrics.membership_config.membership()).level(),
             is_suspect: self.standing.is_suspect(),
             failure: metrics.running_state.as_ref().err().map(ToString::to_string),
         }

@@ -11,7 +11,7 @@ use openraft::type_config::TypeConfigExt;
 use tidemark_log::{EntryId, EntryRecords, Lsn};
 use tokio::sync::oneshot;
 
-use super::apply::{Applied, Apply};
+use super::apply::{Applied, Apply, note_level};
 use super::config::config;
 use super::keeping::keep_house;
 use super::network::{AckClock, Clients};
@@ -82,7 +82,11 @@ impl<C: Cfg> Node<C> {
         }
         let began = C::now();
         let seen = Arc::new(Seen::default());
-        let applied = Arc::new(Mutex::new(applied(found.last.id, found.members)?));
+        let applied = applied(found.last.id, found.members)?;
+        if let Some(newest) = applied.members.last() {
+            note_level(&reign, settings.level, newest)?;
+        }
+        let applied = Arc::new(Mutex::new(applied));
         let storage = Storage::new(
             driver.clone(),
             reign.clone(),
@@ -90,7 +94,7 @@ impl<C: Cfg> Node<C> {
             applied.clone(),
             settings.request_bytes,
         );
-        let apply = Apply::new(driver.clone(), reign.clone(), arrivals.clone(), applied);
+        let apply = Apply::new(driver.clone(), reign.clone(), arrivals.clone(), applied, settings.level);
         #[cfg(test)]
         let restore_leader = parts.faults.restore_leader;
         #[cfg(not(test))]

@@ -91,8 +91,12 @@ impl Storage {
 
     /// Reads entries of the library's indices `start..end`, at least one if there is one.
     async fn read(&self, start: u64, end: u64) -> io::Result<Vec<LogEntry>> {
-        let read =
-            self.driver.read(start.saturating_add(1), end.saturating_add(1), self.request_bytes).await?;
+        let read = self.driver.read(start.saturating_add(1), end.saturating_add(1), self.request_bytes).await;
+        let read = read.inspect_err(|error| {
+            if error.kind() == io::ErrorKind::InvalidData {
+                self.reign.note_damage(&error.to_string());
+            }
+        })?;
         read.into_iter()
             .map(|(id, records)| {
                 let entry = Entry::of_records(records).map_err(io::Error::other)?;

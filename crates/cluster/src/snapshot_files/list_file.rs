@@ -52,7 +52,7 @@ pub(super) fn write(storage: &dyn Storage, stage: Stage, list: &FileList) -> io:
 }
 
 /// Removes the list durably, if there is one.
-pub(super) fn remove(storage: &dyn Storage) -> io::Result<()> {
+pub(crate) fn remove(storage: &dyn Storage) -> io::Result<()> {
     remove_name(storage, TEMPORARY_NAME)?;
     remove_name(storage, NAME)?;
     storage.sync_dir()

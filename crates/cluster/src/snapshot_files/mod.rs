@@ -24,6 +24,7 @@ mod sender;
 pub use file_list::{FILES_MAX, FileName, InvalidName, META_BYTES_MAX};
 pub use interrupted::InterruptedInstallation;
 pub use lane::serve_snapshot_lane;
+pub(crate) use list_file::remove as remove_list;
 pub(crate) use message::probe;
 pub use outgoing::{Outgoing, OutgoingFiles, SendError};
 pub use receiver::{Installed, ReceiverLimits, SnapshotReceiver};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tidemark_cluster::net::{Lane, Service, Transport};
 use tidemark_cluster::{
-    Consensus, Group, GroupParts, GroupService, Installation, Member, Members, NodeId, Role, Settings, Term,
-    TermListener, VoteStore,
+    Consensus, Group, GroupParts, GroupService, Installation, Level, Member, Members, NodeId, Role, Settings,
+    Term, TermListener, VoteStore,
 };
 use tidemark_log::{Log, Lsn, MemoryStorage, Options, Storage};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -128,6 +128,8 @@ struct Events {
     events: Mutex<Vec<Event>>,
     /// Names of the members, each time that they changed.
     members: Mutex<Vec<Vec<u64>>>,
+    /// The newest level of the group.
+    level: Mutex<Level>,
 }
 
 impl TermListener for Events {
@@ -141,6 +143,10 @@ impl TermListener for Events {
 
     fn members(&self, members: &[Member]) {
         lock(&self.members).push(members.iter().map(|member| member.id.0).collect());
+    }
+
+    fn level(&self, level: Level) {
+        *lock(&self.level) = level;
     }
 
     fn end_log(&self, _: Lsn) {}
@@ -181,6 +187,11 @@ impl Running {
         lock(&self.events.events).clone()
     }
 
+    /// The level of the group that the listener was told last.
+    pub(crate) fn level(&self) -> Level {
+        *lock(&self.events.level)
+    }
+
     /// The lists of members that the listener was told, in order.
     pub(crate) fn lists(&self) -> Vec<Vec<u64>> {
         lock(&self.events.members).clone()
@@ -201,7 +212,8 @@ pub(crate) fn member(node: u64) -> Member {
 /// All members of a group.
 pub(crate) struct Fleet {
     network: Network,
-    settings: Settings,
+    /// Those of members that are started from now on.
+    pub(crate) settings: Settings,
     pub(crate) running: BTreeMap<u64, Running>,
     killed: BTreeMap<u64, Remains>,
 }
@@ -225,6 +237,11 @@ impl Fleet {
 
     /// Starts a member, or starts a killed one again.
     pub(crate) fn start(&mut self, node: u64) {
+        self.try_start(node).expect("starts");
+    }
+
+    /// Does the same, and returns why it cannot be started.
+    pub(crate) fn try_start(&mut self, node: u64) -> io::Result<()> {
         let remains = self
             .killed
             .remove(&node)
@@ -248,10 +265,18 @@ impl Fleet {
         };
         let network = self.network.clone();
         let connect = move |_service| Ok(Wire { network, me: node, links: Arc::default() });
-        let group = Group::start(parts, connect).expect("starts");
+        let group = match Group::start(parts, connect) {
+            Ok(group) => group,
+            Err(error) => {
+                drop(log);
+                self.killed.insert(node, remains);
+                return Err(error);
+            }
+        };
         let service = group.service();
         self.network.change(|topology| drop(topology.services.insert(node, service)));
         self.running.insert(node, Running { group, log, events, remains });
+        Ok(())
     }
 
     /// Ends a member without warning: what it has written is left, and what its disk has not synced.

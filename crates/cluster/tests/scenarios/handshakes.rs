@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidemark_cluster::net::{Identity, Lane, NetSettings, Peer, Roster};
-use tidemark_cluster::{GroupId, NodeId};
+use tidemark_cluster::net::{Build, Identity, Lane, NetSettings, Peer, Protocols, Roster};
+use tidemark_cluster::{GroupId, Level, NodeId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -169,5 +169,71 @@ fn a_stranger_that_sends_a_byte_now_and_then_is_closed_in_time() {
         };
         trickle.await;
         one.reports.error_with("it has not said who it is within 150ms").await;
+    });
+}
+
+/// A member whose build speaks these versions of the protocol, and knows records up to a level.
+fn built(node: u64, (oldest, newest): (u16, u16), level: u8) -> Member {
+    let build = Build {
+        protocols: Protocols { oldest, newest },
+        level: Level(level),
+        version: format!("0.{newest}.0"),
+    };
+    Member::start_with(identity(node), NetSettings { build, ..patient() }, None, Echo)
+}
+
+#[test]
+fn a_member_talks_to_the_build_before_its_own() {
+    run(async {
+        let (older, newer) = (built(1, (3, 4), 1), built(2, (4, 5), 2));
+        introduce(&[&older, &newer]);
+        older.ask_until_answered(&newer, Lane::Log, b"x").await;
+        newer.ask_until_answered(&older, Lane::Log, b"x").await;
+        let stated = |member: &Member| {
+            let links = member.transport.links();
+            let link = links.iter().find(|link| link.lane == Lane::Log);
+            link.and_then(|link| link.build.clone()).expect("the two are connected")
+        };
+        let (build, protocol) = stated(&older);
+        assert_eq!((build.version.as_str(), build.level, protocol), ("0.5.0", Level(2), 4));
+        let (build, protocol) = stated(&newer);
+        assert_eq!((build.version.as_str(), build.level, protocol), ("0.4.0", Level(1), 4));
+    });
+}
+
+#[test]
+fn builds_that_have_no_version_in_common_say_which_is_to_be_upgraded() {
+    run(async {
+        let (older, newer) = (built(1, (2, 3), 1), built(2, (4, 5), 1));
+        introduce(&[&older, &newer]);
+        let words = "speaks versions 4 to 5 of the protocol between members, and node 1 versions 2 to 3: upgrade node 1";
+        older.reports.error_with(words).await;
+        newer.reports.error_with(words).await;
+        let words = "node 1 speaks versions 2 to 3 of the protocol between members, and node 2 versions 4 to 5: \
+                     upgrade node 1";
+        older.reports.error_with(words).await;
+        newer.reports.error_with(words).await;
+        assert!(older.ask(&newer, Lane::Log, b"x").await.is_none());
+    });
+}
+
+#[test]
+fn a_build_that_does_not_know_the_records_of_the_cluster_is_refused() {
+    run(async {
+        let (one, old) = (built(1, (2, 2), 3), built(2, (2, 2), 2));
+        one.transport.set_level(Level(3));
+        introduce(&[&one, &old]);
+        let words = "node 2 runs 0.2.0, which knows records up to level 2, and the cluster writes those of level 3: \
+                     upgrade node 2";
+        one.reports.error_with(words).await;
+        let error = old.reports.error_with(words).await;
+        assert!(error.contains("it refuses this member"), "{error}");
+        assert!(old.ask(&one, Lane::Log, b"x").await.is_none());
+        // The build of the others is welcome in its place.
+        old.transport.close();
+        let upgraded = built(2, (2, 3), 3);
+        introduce(&[&one, &upgraded]);
+        upgraded.ask_until_answered(&one, Lane::Log, b"x").await;
+        one.ask_until_answered(&upgraded, Lane::Log, b"x").await;
     });
 }

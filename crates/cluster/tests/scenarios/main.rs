@@ -5,6 +5,7 @@ mod changes;
 mod fixture;
 mod groups;
 mod handshakes;
+mod levels;
 mod links;
 mod snapshot_files;
 mod snapshots;

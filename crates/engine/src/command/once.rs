@@ -5,6 +5,7 @@ use crate::command::{Command, Group, KeySpec, Run, flags, parse};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::SESSIONS;
+use crate::persist::level;
 use crate::value::{NotedAnswer, NumberedAnswer};
 
 /// Name of the command that only the log has.
@@ -16,6 +17,7 @@ pub(crate) const NOTE_ID: u16 = 650;
 /// Rows that only the log has.
 pub(super) const LOGGED: &[Command] =
     &[Command::new(Group::Transactions, NOTE_ID, NOTE, 5, flags::WRITE, KeySpec::ONE, Run::Keys(note))
+        .at_level(level::ONCE)
         .using(&["RW update"])
         .doc(
             "tidemark 0.1.0",

@@ -5,6 +5,7 @@ use super::group::Group;
 use super::key_spec::KeySpec;
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
+use crate::persist::level;
 use crate::value::{LabelFilter, Object};
 use crate::watch::part::{Part, PartOf};
 
@@ -109,6 +110,8 @@ pub struct Command {
     pub arity: i16,
     /// Bits of [`crate::command::flags`].
     pub flags: u32,
+    /// Level of the records that it may need: see [`crate::record::level`].
+    pub level: u8,
     /// Positions of its keys.
     pub keys: KeySpec,
     /// Chapter of the reference.
@@ -176,6 +179,7 @@ impl Command {
             name,
             arity,
             flags,
+            level: level::FIRST,
             keys,
             group,
             since: "",
@@ -229,6 +233,14 @@ impl Command {
                     || self.key_uses.iter().any(|key_use| key_use.starts_with("OW"))
             }
         }
+    }
+
+    /// Sets the level of the records that it may need. Required for a command that the log has, unless its
+    /// first builds had it.
+    #[must_use]
+    pub const fn at_level(mut self, level: u8) -> Self {
+        self.level = level;
+        self
     }
 
     /// Adds subcommands.

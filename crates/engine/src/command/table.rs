@@ -260,8 +260,10 @@ impl Command {
 mod tests {
     use super::*;
     use crate::command::{Run, flags};
+    use crate::persist::level;
     use proptest::prelude::*;
     use std::collections::HashSet;
+    use std::ops::RangeInclusive;
 
     #[test]
     fn ids_and_names_are_unique() {
@@ -272,6 +274,43 @@ mod tests {
             for row in std::iter::once(row).chain(row.subcommands) {
                 assert!(ids.insert(row.id), "two rows with id {}: {}", row.id, row.name);
             }
+        }
+    }
+
+    /// Commands that the first builds had: they apply the records of these. Nothing is added: a new command
+    /// states a level that no released build knows, unless it is logged as older ones.
+    const OF_FIRST_LEVEL: [RangeInclusive<u16>; 17] = [
+        1..=22,
+        60..=66,
+        100..=118,
+        120..=124,
+        140..=146,
+        150..=151,
+        200..=221,
+        250..=265,
+        300..=316,
+        350..=384,
+        400..=411,
+        450..=461,
+        466..=466,
+        500..=518,
+        520..=521,
+        550..=571,
+        600..=604,
+    ];
+
+    #[test]
+    fn every_command_that_the_log_has_states_its_level() {
+        let is_logged = |row: &&Command| row.is(flags::WRITE) && matches!(row.run, Run::Keys(_));
+        for row in all().chain(logged_rows()).filter(is_logged) {
+            let is_first = OF_FIRST_LEVEL.iter().any(|range| range.contains(&row.id));
+            let (name, id, level) = (row.name, row.id, row.level);
+            assert!((level::FIRST..=level::NEWEST).contains(&level), "{name} has level {level}");
+            assert_eq!(
+                level == level::FIRST,
+                is_first,
+                "{name} ({id}) has level {level}: see Command::at_level"
+            );
         }
     }
 

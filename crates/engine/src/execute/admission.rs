@@ -4,6 +4,7 @@ use crate::command::{Command, flags};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::MAX_BYTES;
+use crate::persist::level;
 use tidemark_log::Health;
 use tidemark_log::Room;
 
@@ -64,12 +65,32 @@ impl Engine {
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
         self.check_writable_by(command)?;
+        self.check_level(command.level, command.name)?;
         let bytes = Self::record_bytes(args);
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
             return Err(CommandError::TooLong);
         }
         self.check_size("command", bytes)?;
         self.make_room(bytes, room)
+    }
+
+    /// Refuses a command whose record a member of the group may be unable to apply.
+    #[inline]
+    pub(crate) fn check_level(&self, needed: u8, name: &str) -> Result<(), CommandError> {
+        if needed == level::FIRST || needed <= self.level() {
+            return Ok(());
+        }
+        Err(self.above_level(needed, name))
+    }
+
+    #[cold]
+    fn above_level(&self, needed: u8, name: &str) -> CommandError {
+        let error = format!(
+            "ERR '{name}' needs records of level {needed}, and the cluster writes them up to level {}, because a \
+             member may know no more: upgrade all members; tidemark cluster status names those that are older",
+            self.level()
+        );
+        CommandError::Text(error.into())
     }
 
     /// Refuses changes whose record would be too large.

@@ -13,6 +13,7 @@ use crate::execute::once::{Looked, NOTE_BYTES, Once, OnceName};
 use crate::execute::watched_keys::Watch;
 use crate::housekeeping::counter_commits::note_leases;
 use crate::keyspace::{KeyId, SESSIONS};
+use crate::persist::level;
 use crate::watch::{Acknowledgement, Acknowledging, NotAcknowledged};
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
@@ -288,6 +289,7 @@ impl Engine {
     ) -> Result<(), CommandError> {
         let AtomicCalls { calls, done, once, .. } = *atomic;
         if let Some(once) = once {
+            self.check_level(level::ONCE, "once")?;
             self.admit_session(once.name)?;
         }
         let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();

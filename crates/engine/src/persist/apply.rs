@@ -258,3 +258,42 @@ fn apply_notice(engine: &Engine, record: &Record<'_>) -> Result<(), ApplyError> 
     }?;
     cursor.expect_end()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persist::level;
+    use std::sync::Arc;
+    use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+    /// The kinds of records, each with its level. Those above the first are written by commands of that level.
+    const KINDS: [(u8, u8); 10] = [
+        (kind::COMMAND, level::FIRST),
+        (kind::TRANSACTION, level::FIRST),
+        (kind::EXPIRY, level::FIRST),
+        (kind::WATCH, level::FIRST),
+        (kind::UNWATCH, level::FIRST),
+        (kind::NAMED, level::FIRST),
+        (kind::UNNAMED, level::FIRST),
+        (kind::WAKE, level::FIRST),
+        (kind::POINTS, level::FIRST),
+        (kind::TICK, level::FIRST),
+    ];
+
+    #[test]
+    fn every_kind_of_record_states_its_level() {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("opens");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        for kind in 1..kind::GROUP {
+            let record = Record { lsn: Lsn(1), time_us: 1, kind, payload: &[] };
+            let applied = apply(&engine, &record, None, &mut Reply::default());
+            let is_known = !matches!(applied, Err(ApplyError::UnknownKind(_)));
+            let stated = KINDS.iter().find(|(stated, _)| *stated == kind).map(|(_, level)| *level);
+            assert_eq!(is_known, stated.is_some(), "kind {kind}: {applied:?}; state its level here");
+            assert!(
+                stated.is_none_or(|stated| (level::FIRST..=level::NEWEST).contains(&stated)),
+                "kind {kind}"
+            );
+        }
+    }
+}

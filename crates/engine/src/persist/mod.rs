@@ -9,6 +9,7 @@ pub mod change;
 pub(crate) mod damage;
 pub(crate) mod digest;
 pub(crate) mod following;
+pub mod level;
 pub(crate) mod loader;
 pub(crate) mod points;
 pub mod record;

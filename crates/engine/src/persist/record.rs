@@ -21,6 +21,8 @@ use crate::persist::apply_error::{ApplyError, Malformed};
 use crate::persist::blocks::BlockFinder;
 use std::borrow::Cow;
 
+pub use super::level;
+
 /// The kinds of records that the engine writes; 0 is the log's own, 254 and 255 are a group's.
 pub mod kind {
     /// One command.

@@ -7,8 +7,9 @@ use crate::support::{Client, START_US, apply_from, for_each_record, replayed, sh
 use proptest::prelude::*;
 use tidemark_engine::change::Changes;
 use tidemark_engine::command::{self, flags};
+use tidemark_engine::record::level;
 use tidemark_engine::{Call, Engine, Executed, OnceName, Protocol, Reply, Terms, WatchedKeys};
-use tidemark_log::Lsn;
+use tidemark_log::{Lsn, MemoryStorage};
 
 const HOUR_US: u64 = 3_600_000_000;
 
@@ -290,6 +291,22 @@ fn what_the_log_refuses_is_not_executed_under_its_number() {
     assert!(there.run(1, "INCR n").contains("does not lead its group"));
     assert_eq!(Numbering::new(&leader.engine, "s").run(1, "INCR n"), ":1");
     replicate(&leader, &[&follower]);
+}
+
+#[test]
+fn a_group_whose_members_may_not_know_the_note_executes_nothing_under_a_number() {
+    let leader = GroupMember::of_first_level(MemoryStorage::new());
+    leader.lead(START_US);
+    let client = Numbering::new(&leader.engine, "s");
+    let refused = client.run(1, "INCR n");
+    let words = "'once' needs records of level 2, and the cluster writes them up to level 1";
+    assert!(refused.contains(words), "{refused}");
+    assert!(leader.write().is_none(), "nothing is logged");
+    leader.engine.raise_level(level::ONCE);
+    assert_eq!(client.run(1, "INCR n"), ":1");
+    leader.engine.raise_level(level::FIRST);
+    assert_eq!(client.run(2, "INCR n"), ":2", "a level never falls");
+    assert!(leader.write().is_some());
 }
 
 #[test]

@@ -20,6 +20,14 @@ impl GroupMember {
 
     /// A member on a storage; its memory is empty.
     pub(crate) fn on(storage: MemoryStorage) -> Self {
+        let member = Self::of_first_level(storage);
+        // All members are of this build.
+        member.engine.raise_level(record::level::NEWEST);
+        member
+    }
+
+    /// A member of a group that writes no newer records than the first builds know.
+    pub(crate) fn of_first_level(storage: MemoryStorage) -> Self {
         let options = Options {
             durability: Durability::Always,
             segment_bytes: 1 << 20,

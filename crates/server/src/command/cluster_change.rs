@@ -137,9 +137,12 @@ pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     let is_loaded = cx.shared.engine.is_loaded();
     let applied = cx.shared.engine.applied();
     let reply = &mut session.outbox.reply;
-    reply.map(16);
+    reply.map(19);
     text(reply, "cluster", &view.cluster.to_string());
     count(reply, "node", view.me.0);
+    text(reply, "version", &view.build.version);
+    count(reply, "level", view.build.level.0.into());
+    count(reply, "cluster_level", view.level.0.into());
     text(reply, "role", role(&view, is_loaded));
     optional_count(reply, "leader", view.leader.map(|leader| leader.0));
     count(reply, "term", view.term.0);
@@ -180,7 +183,7 @@ fn role(view: &View, is_loaded: bool) -> &'static str {
 
 fn show_member(reply: &mut Reply, view: &MemberView) {
     let Member { id, peer_address, client_address, directory, is_voter } = &view.member;
-    reply.map(9);
+    reply.map(12);
     count(reply, "node", id.0);
     text(reply, "name", &wire_name(*id));
     text(reply, "peers", peer_address);
@@ -190,6 +193,10 @@ fn show_member(reply: &mut Reply, view: &MemberView) {
     count(reply, "reachable", u64::from(view.is_reachable));
     text(reply, "error", &view.error);
     optional_count(reply, "entry", view.has);
+    let build = view.build.as_ref();
+    optional_text(reply, "version", build.map(|(build, _)| build.version.as_str()));
+    optional_count(reply, "level", build.map(|(build, _)| build.level.0.into()));
+    optional_count(reply, "protocol", build.and_then(|(_, protocol)| protocol.map(u64::from)));
 }
 
 fn text(reply: &mut Reply, name: &str, value: &str) {

@@ -211,6 +211,8 @@ pub struct Config {
     pub log_retention_age: Duration,
     /// Snapshots that are retained.
     pub snapshot_keep: usize,
+    /// Bytes that are read in a second to find damage; 0 for none.
+    pub scrub_rate: u64,
     /// Changes after which a snapshot is taken automatically; 0 means never.
     pub snapshot_after: u64,
     /// Bytes of the log after which a snapshot is taken automatically; 0 means never.
@@ -327,6 +329,7 @@ impl Default for Config {
             log_retention_bytes: 0,
             log_retention_age: Duration::ZERO,
             snapshot_keep: 2,
+            scrub_rate: 8 << 20,
             snapshot_after: 5_000_000,
             snapshot_after_bytes: 256 << 20,
             series_memory: 0,

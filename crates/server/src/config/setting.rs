@@ -168,6 +168,8 @@ const LEASES_MAX: u64 = 100_000;
 
 /// Largest size of the log in a setting: a tebibyte.
 const LOG_BYTES_MAX: u64 = 1 << 40;
+/// Largest rate at which damage is looked for.
+const SCRUB_RATE_MAX: u64 = 1 << 40;
 
 /// Largest time of the cluster: a minute, in milliseconds.
 const CLUSTER_MS_MAX: u64 = 60_000;
@@ -699,6 +701,19 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.snapshot_keep.to_string(),
         set: |_, config, text| number(text, 1, 1000).map(|value| config.snapshot_keep = value as usize),
+    },
+    Setting {
+        name: "scrub-rate",
+        alias: None,
+        group: STORAGE,
+        placeholder: "BYTES",
+        help: "Bytes of the log and of snapshots to read in a second, without end, to find what the disk has damaged; 0 \
+               for none. A member of a cluster gets damaged data from the others.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.scrub_rate.to_string(),
+        set: |_, config, text| bytes(text, 0, SCRUB_RATE_MAX).map(|value| config.scrub_rate = value),
     },
     Setting {
         name: "log-segment-bytes",

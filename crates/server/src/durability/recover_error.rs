@@ -4,7 +4,7 @@ use crate::group::NodeError;
 use std::io;
 use std::path::PathBuf;
 use tidemark_engine::ApplyError;
-use tidemark_log::{Lsn, OpenError, ReplayError, SnapshotError};
+use tidemark_log::{Damage, Lsn, OpenError, ReplayError, SnapshotError};
 
 /// Why the data cannot be served. The disk is unchanged, except that a torn tail was cut.
 #[derive(Debug, thiserror::Error)]
@@ -63,4 +63,42 @@ pub enum RecoverError {
     /// A thread that loads the snapshot has panicked.
     #[error("loading the snapshot has panicked: this is a defect of Tidemark, please report it")]
     Panicked,
+}
+
+impl RecoverError {
+    /// Returns what the disk has damaged, in words; `None` if the error is another one.
+    pub(crate) fn damage(&self) -> Option<String> {
+        match self {
+            RecoverError::Open(OpenError::Damaged(damage))
+            | RecoverError::Replay(ReplayError::Damaged(damage)) => Some(damage_of(damage)),
+            RecoverError::Open(OpenError::Missing(missing)) => Some(format!(
+                "the log ends at record {}, and had all up to {}",
+                missing.last, missing.durable
+            )),
+            RecoverError::Snapshot(error) => damage_of_snapshot(error),
+            RecoverError::Node(NodeError::Damaged(error)) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Says where a log is damaged, without what to do about it: a member's is got from the others.
+pub(crate) fn damage_of(damage: &Damage) -> String {
+    format!("{} at byte {}: {}", damage.path, damage.offset, damage.what)
+}
+
+/// Returns what a snapshot has damaged, in words; `None` if the error is another one.
+pub(crate) fn damage_of_snapshot(error: &SnapshotError) -> Option<String> {
+    match error {
+        SnapshotError::Damaged { path, offset, what }
+        | SnapshotError::DamagedBlock { path, offset, what } => {
+            Some(format!("{path} at byte {offset}: {what}"))
+        }
+        SnapshotError::NoneUsable { newest, .. } => damage_of_snapshot(newest),
+        SnapshotError::Missing { floor } => Some(format!(
+            "there is no snapshot at record {} or later, where the log begins",
+            floor.previous()
+        )),
+        _ => None,
+    }
 }

@@ -4,10 +4,11 @@ use super::seat::Seat;
 use crate::config::Config;
 use crate::resp::decode::Limits;
 use crate::resp::{Decoder, Value, encode_request};
+use crate::version;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
-use tidemark_cluster::{MEMBERS_MAX, Member, NodeId, RandomId};
+use tidemark_cluster::{Level, MEMBERS_MAX, Member, NodeId, RandomId};
 
 /// Longest wait for a connection, and for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -59,6 +60,10 @@ pub(super) struct Told {
     pub(super) cluster: RandomId,
     pub(super) is_leader: bool,
     pub(super) leader: Option<NodeId>,
+    /// Time since most members have acknowledged it, if it leads.
+    pub(super) quorum_age: Option<Duration>,
+    /// The level of the group's records.
+    pub(super) level: Level,
     pub(super) members: Vec<Member>,
 }
 
@@ -92,6 +97,10 @@ fn told(answer: &Value) -> Option<Told> {
         cluster: text(answer, "cluster")?.parse().ok()?,
         is_leader: text(answer, "role")? == "leader",
         leader: number(answer, "leader").map(NodeId),
+        quorum_age: number(answer, "quorum_age_ms").map(Duration::from_millis),
+        // Builds of the first level state none.
+        level: number(answer, "cluster_level")
+            .map_or(Some(Level::FIRST), |level| u8::try_from(level).ok().map(Level))?,
         members: field(answer, "members")?.as_elements()?.iter().map(member).collect::<Option<_>>()?,
     })
 }
@@ -120,6 +129,14 @@ pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
                 continue;
             }
         };
+        let known = version::build().level;
+        if told.level > known {
+            return refused(format!(
+                "the cluster writes records of level {}, and this build knows them up to level {known}: start it with \
+                 the build that the members run",
+                told.level
+            ));
+        }
         if told.members.iter().any(|member| member.id == node) {
             return refused(format!(
                 "the cluster has a member {node}; a new one takes a number that none has had"

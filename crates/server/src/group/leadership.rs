@@ -10,10 +10,10 @@
 
 use crate::observe::operator_line::say;
 use crate::shared::Shared;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
-use tidemark_cluster::Term;
+use tidemark_cluster::{Level, Term};
 use tidemark_log::{Clock, Lsn};
 
 /// What the consensus has decided for this member, until memory has done it.
@@ -57,6 +57,8 @@ pub(crate) struct Leadership {
     /// The newest time as of which memory is known to have everything that was committed. Milliseconds
     /// after `began`; 0 if none is known.
     fresh_ms: AtomicU64,
+    /// The level of records that all members know.
+    level: AtomicU8,
 }
 
 /// In `serving`: commands are refused because the leader or the members are being changed.
@@ -74,6 +76,7 @@ impl Leadership {
             clock: clock.clone(),
             began: clock.now(),
             fresh_ms: AtomicU64::new(0),
+            level: AtomicU8::new(Level::FIRST.0),
             decisions: Mutex::default(),
             changed: Condvar::new(),
             loading: Mutex::default(),
@@ -98,6 +101,19 @@ impl Leadership {
     /// [`Group::ended_terms`](super::Group::ended_terms). One load.
     pub(crate) fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Acquire) != 0
+    }
+
+    /// Notes that all members know records of this level.
+    pub(super) fn note_level(&self, level: Level) {
+        self.level.fetch_max(level.0, Ordering::Relaxed);
+        if let Some(server) = self.server() {
+            server.engine.raise_level(level.0);
+        }
+    }
+
+    /// Returns the level of records that all members know.
+    pub(super) fn level(&self) -> Level {
+        Level(self.level.load(Ordering::Relaxed))
     }
 
     /// Notes that memory has everything that was committed `age` ago, if that is known.

@@ -1,5 +1,5 @@
 //! A new member asks to be taken in, and a member that has heard of no leader asks who the members are,
-//! because they may have changed while it was away.
+//! because they may have changed while it was away. A leader looks whether all members know newer records.
 
 use super::joining::{Told, ask, call};
 use super::node::GroupNode;
@@ -59,6 +59,7 @@ impl Meeting {
                     self.look_for_removal(&told);
                 }
             }
+            self.node.raise_level();
             std::thread::sleep(ROUND_PAUSE);
         }
     }

@@ -85,7 +85,10 @@ impl Memory<'_> {
             && engine.applied() >= lsn
         {
             self.follower = None;
-            self.leadership.serve(term, || engine.lead(self.shared.clock.now_us()));
+            self.leadership.serve(term, || {
+                engine.lead(self.shared.clock.now_us());
+                engine.raise_level(self.leadership.level().0);
+            });
         }
         Ok(None)
     }

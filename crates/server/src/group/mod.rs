@@ -7,6 +7,7 @@
 //!
 //!   operations: what operators ask for      joining, meeting: what a member asks the others' servers
 //!   seat: which member is this directory?      memory: follows the log, or is at its end
+//!   replacing: damaged data is got from the others
 //!   messages: what PUBLISH says, to the subscribers of the other members
 //! ```
 //!
@@ -23,6 +24,7 @@ mod node;
 mod operations;
 #[cfg(test)]
 pub(crate) mod planted;
+mod replacing;
 mod seat;
 
 #[cfg(test)]
@@ -35,6 +37,7 @@ pub(crate) use messages::Messages;
 pub use node::NodeError;
 pub(crate) use node::{GroupNode, Membership};
 pub(crate) use operations::{Change, MemberView, Operations, View};
+pub(crate) use replacing::requested as requested_replacement;
 pub use seat::SeatError;
 
 use std::sync::Arc;

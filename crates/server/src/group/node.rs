@@ -5,9 +5,12 @@ use super::joining;
 use super::leadership::Leadership;
 use super::message::Published;
 use super::messages::{self, MemberService, Messages};
+use super::replacing::{self, Replacing};
 use super::seat::{Seat, SeatError};
 use crate::config::{ClusterTls, Config, LogStorage};
 use crate::observe::operator_line::{OperatorLine, say};
+use crate::version;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -17,12 +20,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidemark_cluster::RandomId;
-use tidemark_cluster::net::{Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport, Tls};
+use tidemark_cluster::net::{Build, Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport, Tls};
 use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
-    Consensus as _, Group, GroupId, GroupParts, Heal, Member, Members, NodeId, Settings, Term, TermListener,
-    VoteStore,
+    Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, Settings, Term,
+    TermListener, VoteStore,
 };
 use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
 
@@ -32,6 +35,8 @@ const GROUP: GroupId = GroupId(0);
 const VOTE_FILE: &str = "vote";
 /// How often the founder looks whether the others are there.
 const FOUNDING_PAUSE: Duration = Duration::from_millis(20);
+/// How long a change of the level waits for what was accepted before.
+const LEVEL_PATIENCE: Duration = Duration::from_secs(2);
 /// Lines about connections that wait to be written.
 const NOTICES_MAX: usize = 16;
 /// Least time between two lines about connections that fail, in seconds.
@@ -93,6 +98,12 @@ pub enum NodeError {
          start it with --cluster-accept-loss yes"
     )]
     Suspect(Suspicion),
+    /// The log, or what says where it begins, is damaged.
+    #[error("the data of this member is damaged: {0}")]
+    Damaged(io::Error),
+    /// Damaged data is not replaced.
+    #[error("this member does not take part: {0}")]
+    NotReplaced(String),
     /// There is no TLS with these settings.
     #[error("{0}")]
     Tls(String),
@@ -111,6 +122,8 @@ impl From<io::Error> for NodeError {
 /// This process as a member of a group.
 pub(crate) struct GroupNode {
     pub(super) seat: Seat,
+    /// What this member states of its build.
+    pub(super) build: Build,
     pub(super) group: Group,
     pub(super) transport: TcpTransport,
     pub(super) leadership: Arc<Leadership>,
@@ -121,12 +134,17 @@ pub(crate) struct GroupNode {
     is_closed: Arc<AtomicBool>,
     /// `None` once the member is closed.
     suspicion: Arc<Mutex<Option<SuspicionFile>>>,
+    replacing: Replacing,
+    /// Whether the member had no vote when it started.
+    began_suspect: bool,
 }
 
 /// The directory as that of a member, before its log is opened and until it takes part.
 pub(crate) struct Membership {
     seat: Seat,
     suspicion: SuspicionFile,
+    /// The data was just removed: only a leader that has caught the member up gives it its vote.
+    is_empty: bool,
 }
 
 impl Membership {
@@ -168,7 +186,29 @@ impl Membership {
             acknowledges_unsynced: config.durability != Durability::Always,
             is_new,
         };
-        Ok(Some(Membership { seat, suspicion: SuspicionFile::begin(&config.dir, start)? }))
+        let mut suspicion = SuspicionFile::begin(&config.dir, start)?;
+        let damage = replacing::requested(&config.dir)?;
+        if let Some(damage) = &damage {
+            // The request is durable before this is.
+            suspicion.note_damage()?;
+            if let Some(worse) = suspicion.suspicion().filter(|found| found.may_have_forgotten_votes()) {
+                return Err(NodeError::Suspect(worse));
+            }
+            replacing::replace(config, &seat, storage, damage).map_err(NodeError::NotReplaced)?;
+        }
+        Ok(Some(Membership { seat, suspicion, is_empty: damage.is_some() }))
+    }
+
+    /// Has the next start of a member replace its data, which is damaged. Returns false if the directory is
+    /// none of a member, or the data must not be replaced.
+    pub(crate) fn request_replacement(config: &Config, damage: &str) -> Result<bool, NodeError> {
+        let vote = config.dir.join(VOTE_FILE).try_exists()?;
+        if Seat::read(&config.dir)?.is_none() || !vote {
+            return Ok(false);
+        }
+        let start = Start { boot: BootId::current(), acknowledges_unsynced: true, is_new: false };
+        let mut suspicion = SuspicionFile::begin(&config.dir, start)?;
+        Ok(replacing::report(replacing::request(&config.dir, &mut suspicion, damage), damage))
     }
 
     /// Returns what the numbers of this directory's block files begin with: snapshots bring those of other
@@ -185,7 +225,7 @@ impl Membership {
     pub(crate) fn end_recovery(&mut self, config: &Config) -> Result<(), NodeError> {
         self.suspicion.end_recovery(false)?;
         let Some(suspicion) = self.suspicion.suspicion() else { return Ok(()) };
-        if config.cluster_accept_loss {
+        if config.cluster_accept_loss && !self.is_empty {
             say("warning: this member takes part although it may have lost what it acknowledged");
             return Ok(self.suspicion.heal()?);
         }
@@ -215,7 +255,8 @@ impl GroupNode {
         log: &Arc<Log>,
         member: LogMember,
     ) -> Result<GroupNode, NodeError> {
-        let Membership { seat, suspicion } = membership;
+        let Membership { seat, suspicion, .. } = membership;
+        let build = version::build();
         let leadership = Arc::new(Leadership::new(log.clock()));
         let (votes, ballot) = VoteFile::open(&config.dir)?;
         let own = own_address(&seat);
@@ -232,21 +273,25 @@ impl GroupNode {
             election_min: config.cluster_timing.election_min,
             election_max: config.cluster_timing.election_max,
             durability: config.durability,
+            level: build.level,
             ..Settings::LAN
         };
         let tls = load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
-        let net = NetSettings { patience: settings.lease() * 2, ..NetSettings::default() };
+        let net =
+            NetSettings { patience: settings.lease() * 2, build: build.clone(), ..NetSettings::default() };
         let events = Arc::new(Events::start(OperatorLine::every(NOTICE_PAUSE_S, log.clock()))?);
         let messages = Arc::<Messages>::default();
+        let is_suspect = suspicion.suspicion().is_some();
+        let suspicion = Arc::new(Mutex::new(Some(suspicion)));
+        let replacing = Replacing::new(&config.dir, &suspicion);
         let listener = Arc::new(Listener {
             me: seat.node,
+            replacing: replacing.clone(),
             leadership: Arc::clone(&leadership),
             messages: Arc::clone(&messages),
             founders: seat.founders.clone(),
             transport: OnceLock::new(),
         });
-        let is_suspect = suspicion.suspicion().is_some();
-        let suspicion = Arc::new(Mutex::new(Some(suspicion)));
         let heal = is_suspect.then(|| heal(&suspicion, &events));
         let parts = GroupParts {
             node: seat.node,
@@ -267,6 +312,10 @@ impl GroupNode {
             transport.set_roster(roster);
             transport.listen(socket, MemberService { consensus, messages: received })?;
             Ok(connected.transport.get_or_init(|| transport).clone())
+        });
+        let group = group.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => NodeError::Damaged(error),
+            _ => NodeError::Start(error),
         })?;
         let transport = listener.transport.get().expect("the group has connected").clone();
         let messenger = messages::start(
@@ -277,6 +326,7 @@ impl GroupNode {
         )?;
         let node = GroupNode {
             seat,
+            build,
             group,
             transport,
             leadership,
@@ -285,6 +335,8 @@ impl GroupNode {
             founding: Mutex::default(),
             is_closed: Arc::default(),
             suspicion,
+            replacing,
+            began_suspect: is_suspect,
         };
         node.meet_members();
         Ok(node)
@@ -319,7 +371,9 @@ impl GroupNode {
     /// with the lowest number. From then on the network admits the members' own directories only.
     pub(crate) fn found(self: &Arc<Self>) -> io::Result<()> {
         let founder = self.seat.founders.iter().map(|member| member.id).min();
-        if self.seat.joins || founder != Some(self.seat.node) || !self.group.members().is_empty() {
+        // A suspect has taken part before: what it lacks now, the others have.
+        let is_new = !self.seat.joins && !self.began_suspect && self.group.members().is_empty();
+        if !is_new || founder != Some(self.seat.node) {
             return Ok(());
         }
         let (node, is_over) = (Arc::clone(self), Arc::<AtomicBool>::default());
@@ -332,10 +386,11 @@ impl GroupNode {
                 if node.group.status().last.index == 0
                     && let Some(members) = node.present_founders()
                 {
+                    let level = node.level_of(&members);
                     // Another attempt follows if the group has no members then.
                     if let Err(error) = Members::new(members)
                         .map_err(io::Error::other)
-                        .and_then(|members| node.group.init(members))
+                        .and_then(|members| node.group.init(members.at_level(level)))
                     {
                         say(&format!("warning: the cluster is not founded yet: {error}"));
                     }
@@ -363,6 +418,34 @@ impl GroupNode {
             .collect()
     }
 
+    /// Returns what other members have stated of their builds, and the version of the protocol with each.
+    pub(super) fn builds(&self) -> BTreeMap<NodeId, (Build, u16)> {
+        let links = self.transport.links().into_iter();
+        let connected = links.filter(|link| link.lane == Lane::Control && link.is_connected);
+        connected.filter_map(|link| Some((link.peer, link.build?))).collect()
+    }
+
+    /// Returns the level that all of these members know.
+    fn level_of(&self, members: &[Member]) -> Level {
+        let builds = self.builds();
+        let known = |member: &Member| match member.id {
+            id if id == self.seat.node => self.build.level,
+            id => builds.get(&id).map_or(Level::FIRST, |(build, _)| build.level),
+        };
+        members.iter().map(known).min().unwrap_or_default()
+    }
+
+    /// Raises the level of the group's records, if this member leads, and all members have stated that they
+    /// know more.
+    pub(super) fn raise_level(&self) {
+        let builds = self.builds();
+        let knows = move |id: NodeId| builds.get(&id).map(|(build, _)| build.level);
+        // An error passes: a change is under way, or the lead is lost.
+        if let Ok(Some(level)) = self.group.raise_level(knows, LEVEL_PATIENCE) {
+            say(&format!("all members know records of level {level}: the cluster writes them from now on"));
+        }
+    }
+
     /// Returns the name of this member.
     pub(crate) fn me(&self) -> NodeId {
         self.seat.node
@@ -381,6 +464,12 @@ impl GroupNode {
     /// See [`tidemark_cluster::Consensus::staleness`].
     pub(crate) fn staleness(&self) -> Option<Duration> {
         self.group.staleness()
+    }
+
+    /// Has the next start replace the data of this member, which is damaged. Returns false if it must not: the
+    /// operator is told why.
+    pub(crate) fn request_replacement(&self, damage: &str) -> bool {
+        self.replacing.request(damage)
     }
 
     /// Returns why the consensus has ended; `None` while it goes on.
@@ -587,6 +676,7 @@ impl VoteStore for Votes {
 /// Passes on what the group decides: to memory, and to the network.
 struct Listener {
     me: NodeId,
+    replacing: Replacing,
     founders: Vec<Member>,
     leadership: Arc<Leadership>,
     messages: Arc<Messages>,
@@ -603,6 +693,27 @@ impl TermListener for Listener {
     fn end_term(&self, _term: Term) {
         self.messages.end_term();
         self.leadership.end_term();
+    }
+
+    fn level(&self, level: Level) {
+        if let Some(transport) = self.transport.get() {
+            transport.set_level(level);
+        }
+        self.leadership.note_level(level);
+    }
+
+    fn damaged(&self, damage: &str) {
+        let (replacing, leadership) = (self.replacing.clone(), Arc::clone(&self.leadership));
+        let damage = damage.to_owned();
+        // The consensus does not wait for the disk. Without the thread, the scrub finds the damage.
+        let thread = std::thread::Builder::new().name("tidemark-damage".to_owned());
+        drop(thread.spawn(move || {
+            if replacing.request(&damage)
+                && let Some(server) = leadership.server()
+            {
+                server.stop_gracefully();
+            }
+        }));
     }
 
     fn progressed(&self) {

@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidemark_cluster::net::Lane;
-use tidemark_cluster::{Consensus as _, Member, NodeId, RandomId, Role, Term};
+use tidemark_cluster::net::{Build, Lane};
+use tidemark_cluster::{Consensus as _, Level, Member, NodeId, RandomId, Role, Term};
 
 /// How long a transfer waits until its target has everything.
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(5);
@@ -59,6 +59,10 @@ pub(crate) struct View {
     pub(crate) committed: u64,
     /// Time since a quorum acknowledged this leader.
     pub(crate) quorum_age: Option<Duration>,
+    /// The build of this member.
+    pub(crate) build: Build,
+    /// The level of the group's records.
+    pub(crate) level: Level,
     /// Why this member takes no part any more.
     pub(crate) failure: Option<String>,
     /// The change that is under way.
@@ -78,6 +82,9 @@ pub(crate) struct MemberView {
     pub(crate) error: String,
     /// Index of the last entry that it is known to have; only at the leader.
     pub(crate) has: Option<u64>,
+    /// Its build, if this member is connected with it, and the version of the protocol between the two; of
+    /// this member, none.
+    pub(crate) build: Option<(Build, Option<u16>)>,
 }
 
 #[derive(Debug, Default)]
@@ -231,6 +238,7 @@ impl Operations {
             Role::Leading { .. } => Some(node.seat.node),
             Role::Following { leader } => leader,
         };
+        let builds = node.builds();
         let view_of = |member: Member| {
             let link = links.iter().find(|link| link.peer == member.id && link.lane == Lane::Heartbeat);
             let is_me = member.id == node.seat.node;
@@ -239,6 +247,11 @@ impl Operations {
                 is_reachable: is_me || link.is_some_and(|link| link.is_connected),
                 error: link.map(|link| link.last_error.clone()).unwrap_or_default(),
                 has: if is_me { Some(status.last.index) } else { has },
+                build: if is_me {
+                    Some((node.build.clone(), None))
+                } else {
+                    builds.get(&member.id).map(|(build, protocol)| (build.clone(), Some(*protocol)))
+                },
                 member,
             }
         };
@@ -255,6 +268,8 @@ impl Operations {
             last: status.last.index,
             committed: status.committed.index,
             quorum_age: status.quorum_age,
+            build: node.build.clone(),
+            level: status.level,
             failure: status.failure,
             change,
             last_change,

@@ -1,7 +1,8 @@
 //! The file `group` in the data directory: which member of which cluster the directory is.
 //!
 //! It is written once, before the member takes part, and names the directory itself: the members
-//! of a group know each other's directories, so a new disk or a copy is not taken for the member.
+//! of a group know each other's directories, so a new disk or a copy is not taken for the member. A second
+//! file has the same; if one of the two is damaged, it is written again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,13 +14,15 @@ use tidemark_cluster::RandomId;
 use tidemark_cluster::{Member, NodeId};
 
 const NAME: &str = "group";
-/// The file while it is written.
-const TEMPORARY: &str = "group.new";
+/// A copy of the file: a bit of either may flip.
+const SECOND_NAME: &str = "group.copy";
 const MODE: u32 = 0o600;
 /// Largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 const HEADER: &str =
     "# Which member of which cluster this directory is. Written by Tidemark; never change or copy it.\n";
+/// Begins the last line, with the checksum of those before it. Without the line nothing is checked.
+const CHECKSUM: &str = "# checksum ";
 
 /// A directory's place in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +98,20 @@ struct FounderText {
 impl Seat {
     /// Reads the directory's place; `None` if it has none.
     pub(crate) fn read(directory: &Path) -> Result<Option<Seat>, SeatError> {
-        let path = directory.join(NAME);
+        let (first, second) = (Self::read_file(directory, NAME), Self::read_file(directory, SECOND_NAME));
+        let (seat, damaged) = match (first, second) {
+            (Ok(Some(first)), Ok(Some(second))) if first == second => return Ok(Some(first)),
+            // The first one counts. Without a second one, the directory is of an earlier build.
+            (Ok(Some(seat)), _) => (seat, SECOND_NAME),
+            (Ok(None) | Err(SeatError::Content { .. }), Ok(Some(seat))) => (seat, NAME),
+            (other, _) => return other,
+        };
+        seat.write_file(directory, damaged)?;
+        Ok(Some(seat))
+    }
+
+    fn read_file(directory: &Path, name: &str) -> Result<Option<Seat>, SeatError> {
+        let path = directory.join(name);
         let failed = |error| SeatError::File { path: path.clone(), error };
         let text = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -104,9 +120,13 @@ impl Seat {
                 let reason = format!("it has {} bytes, more than {BYTES_MAX}", metadata.len());
                 return Err(SeatError::Content { path, reason });
             }
-            Ok(_) => fs::read_to_string(&path).map_err(failed)?,
+            Ok(_) => fs::read(&path).map_err(failed)?,
         };
         let invalid = |reason: String| SeatError::Content { path: path.clone(), reason };
+        let text = String::from_utf8(text).map_err(|_| invalid("it is no text".to_owned()))?;
+        if !is_whole(&text) {
+            return Err(invalid("its checksum does not match".to_owned()));
+        }
         let text: Text = toml::from_str(&text).map_err(|error| invalid(error.message().to_owned()))?;
         let id = |text: &str| text.parse::<RandomId>().map_err(|error| invalid(error.to_string()));
         let founder = |founder: FounderText| {
@@ -130,7 +150,13 @@ impl Seat {
 
     /// Writes the place; it is durable when this returns.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), SeatError> {
-        let (path, temporary) = (directory.join(NAME), directory.join(TEMPORARY));
+        // The first file makes the directory a member's.
+        self.write_file(directory, SECOND_NAME)?;
+        self.write_file(directory, NAME)
+    }
+
+    fn write_file(&self, directory: &Path, name: &str) -> Result<(), SeatError> {
+        let (path, temporary) = (directory.join(name), directory.join(format!("{name}.new")));
         let text = Text {
             cluster: self.cluster.to_string(),
             node: self.node.0,
@@ -148,11 +174,13 @@ impl Seat {
                 .collect(),
         };
         let text = toml::to_string(&text).expect("text and numbers have a form in TOML");
+        let text = format!("{HEADER}{text}");
+        let checksum = checksum_of(&text);
         let write = || {
             let mut file =
                 OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&temporary)?;
-            file.write_all(HEADER.as_bytes())?;
             file.write_all(text.as_bytes())?;
+            writeln!(file, "{CHECKSUM}{checksum}")?;
             file.sync_all()?;
             fs::rename(&temporary, &path)?;
             File::open(directory)?.sync_all()
@@ -171,6 +199,18 @@ impl Seat {
             wanted: format!("member {wanted}"),
         })
     }
+}
+
+/// Returns whether a file's checksum fits, if it has one.
+fn is_whole(text: &str) -> bool {
+    let Some((before, checksum)) = text.rsplit_once(CHECKSUM) else { return true };
+    checksum.trim_end() == checksum_of(before)
+}
+
+/// The first digits of a digest.
+fn checksum_of(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    Sha256::digest(text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -206,7 +246,7 @@ mod tests {
         joining.write(directory.path()).expect("written again");
         assert_eq!(Seat::read(directory.path()).expect("valid"), Some(joining));
         let names: Vec<_> = fs::read_dir(directory.path()).expect("readable").collect();
-        assert_eq!(names.len(), 1, "nothing is left over: {names:?}");
+        assert_eq!(names.len(), 2, "nothing is left over: {names:?}");
     }
 
     #[test]
@@ -215,11 +255,37 @@ mod tests {
         seat().write(directory.path()).expect("written");
         let path = directory.path().join(NAME);
         let whole = fs::read_to_string(&path).expect("readable");
+        fs::remove_file(directory.path().join(SECOND_NAME)).expect("removable");
         for text in ["", "cluster = 5", &whole[..whole.len() / 2], &whole.replace("node = 2", "node = 'x'")] {
             fs::write(&path, text).expect("writable");
             let error = Seat::read(directory.path()).expect_err(text).to_string();
             assert!(error.contains("does not say which member") && error.contains("restore"), "{error}");
         }
+    }
+
+    #[test]
+    fn no_flipped_bit_changes_the_place() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let paths = [NAME, SECOND_NAME].map(|name| directory.path().join(name));
+        seat().write(directory.path()).expect("written");
+        let whole = fs::read(&paths[0]).expect("readable");
+        for bit in (0..whole.len() * 8).step_by(3) {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            for path in &paths {
+                fs::write(path, &flipped).expect("writable");
+                assert_eq!(Seat::read(directory.path()).expect("one is whole"), Some(seat()), "bit {bit}");
+                assert_eq!(Seat::read(directory.path()).expect("both are whole"), Some(seat()), "bit {bit}");
+                fs::write(path, &whole).expect("writable");
+            }
+        }
+        // A directory of an earlier build has one file, without a checksum.
+        let text = String::from_utf8(whole).expect("text");
+        let (earlier, _) = text.rsplit_once(CHECKSUM).expect("a checksum");
+        fs::write(&paths[0], earlier).expect("writable");
+        fs::remove_file(&paths[1]).expect("removable");
+        assert_eq!(Seat::read(directory.path()).expect("valid"), Some(seat()));
+        assert!(paths[1].exists(), "the second file is written");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::picture::{Said, Seen};
     use super::*;
 
@@ -163,6 +163,9 @@ mod tests {
             committed_entry: 20,
             quorum_age_ms: (node == 1).then_some(4),
             is_fresh: true,
+            version: "0.1.0".into(),
+            level: 2,
+            cluster_level: 2,
             problem: None,
             change: None,
             last_change: None,
@@ -171,7 +174,7 @@ mod tests {
         }
     }
 
-    fn well() -> Picture {
+    pub(in super::super) fn well() -> Picture {
         let drawn = |node| Drawn { seen: seen(node), said: Ok(said(node)) };
         Picture { cluster: "c".into(), members: (1..=3).map(drawn).collect() }
     }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! mod ─► change (transfer, remove, replace) ─┐
-//!     ─► status ─► findings ─────────────────┴─► picture ─► what each member says
+//!     ─► status ─► findings, builds ─────────┴─► picture ─► what each member says
 //! ```
 
+mod builds;
 mod change;
 mod findings;
 mod picture;

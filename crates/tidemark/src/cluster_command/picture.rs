@@ -20,6 +20,11 @@ pub(super) struct Said {
     pub(super) quorum_age_ms: Option<u64>,
     /// Whether its data is new enough for readers.
     pub(super) is_fresh: bool,
+    /// The version of its build, and the highest level of records that it knows.
+    pub(super) version: String,
+    pub(super) level: u64,
+    /// The level of the cluster's records.
+    pub(super) cluster_level: u64,
     pub(super) problem: Option<String>,
     pub(super) change: Option<String>,
     pub(super) last_change: Option<String>,
@@ -71,6 +76,9 @@ impl Said {
             committed_entry: counted("committed_entry")?,
             quorum_age_ms: number(reply, "quorum_age_ms"),
             is_fresh: counted("fresh")? == 1,
+            version: text(reply, "version").unwrap_or_default(),
+            level: number(reply, "level").unwrap_or(1),
+            cluster_level: number(reply, "cluster_level").unwrap_or(1),
             problem: text(reply, "problem"),
             change: text(reply, "change"),
             last_change: text(reply, "last_change"),

@@ -1,5 +1,6 @@
 //! `tidemark cluster status`: each member in a line, and what is wrong.
 
+use super::builds::differing_builds;
 use super::findings::{Finding, findings, spare};
 use super::picture::{Drawn, Picture};
 use serde_json::{Value as Json, json};
@@ -23,7 +24,8 @@ pub(super) fn run(target: &Target, timeout: Duration, is_json: bool) -> anyhow::
         for member in &picture.members {
             writeln!(out, "{}", line(&picture, member))?;
         }
-        for finding in &found {
+        // A cluster is well while its members are upgraded.
+        for finding in found.iter().chain(&differing_builds(&picture)) {
             writeln!(out, "{}\n  {}", finding.wrong, finding.remedy)?;
         }
     }
@@ -46,7 +48,8 @@ fn headline(picture: &Picture) -> String {
     };
     let change = picture.leader().and_then(|leader| leader.change.as_ref());
     let change = change.map_or(String::new(), |change| format!("; under way: {change}"));
-    format!("cluster {id}, {leader}; {voters} members vote, {spare}{change}")
+    let level = picture.leader().map_or(String::new(), |leader| format!(", level {}", leader.cluster_level));
+    format!("cluster {id}, {leader}; {voters} members vote, {spare}{level}{change}")
 }
 
 fn line(picture: &Picture, member: &Drawn) -> String {
@@ -67,7 +70,8 @@ fn line(picture: &Picture, member: &Drawn) -> String {
             format!("term {}, entry {}, committed up to {}", said.term, said.last_entry, said.committed_entry)
         }
     };
-    format!("  {node}  {:8}  {clients}  {entries}", said.role)
+    let build = format!("{}, level {}", said.version, said.level);
+    format!("  {node}  {:8}  {clients}  {build}  {entries}", said.role)
 }
 
 /// Returns the picture as JSON.
@@ -87,6 +91,8 @@ fn json(picture: &Picture, findings: &[Finding]) -> Json {
             "acknowledged_entry": seen.entry,
             "fresh": said.ok().map(|said| said.is_fresh),
             "connected_with_leader": seen.is_reachable,
+            "version": said.ok().map(|said| said.version.as_str()),
+            "level": said.ok().map(|said| said.level),
             "error": said.err(),
         })
     };
@@ -96,6 +102,8 @@ fn json(picture: &Picture, findings: &[Finding]) -> Json {
         "leader": leader.map(|leader| leader.node),
         "term": leader.map(|leader| leader.term),
         "quorum_age_ms": leader.and_then(|leader| leader.quorum_age_ms),
+        "level": leader.map(|leader| leader.cluster_level),
+        "older_builds": differing_builds(picture).map(|found| found.wrong),
         "change": leader.and_then(|leader| leader.change.as_deref()),
         "last_change": leader.and_then(|leader| leader.last_change.as_deref()),
         "last_change_error": leader.and_then(|leader| leader.last_change_error.as_deref()),

@@ -35,7 +35,7 @@ fn wait_for_line(path: &Path, line: &str) {
 
 /// The files of the log in a member's directory, with what they have.
 fn log_files(cluster: &Cluster, member: usize) -> Vec<(PathBuf, Vec<u8>)> {
-    let of_member = ["vote", "standing", "group"];
+    let of_member = ["vote", "standing", "group", "group.copy"];
     let entries = fs::read_dir(directory(cluster, member)).expect("a directory");
     let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
     let is_of_log = |path: &PathBuf| !of_member.iter().any(|name| path.ends_with(name));

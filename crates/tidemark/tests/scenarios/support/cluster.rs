@@ -19,6 +19,8 @@ pub(crate) struct Cluster {
     pub(crate) servers: [Option<Server>; 3],
     /// Flags of all members.
     flags: Vec<String>,
+    /// Environment variables of members that are started from now on.
+    pub(crate) environment: Vec<(&'static str, String)>,
     /// Behind the servers: it is removed when they have ended.
     pub(crate) directory: tempfile::TempDir,
 }
@@ -31,6 +33,11 @@ impl Cluster {
 
     /// Founds a cluster whose members have these flags too.
     pub(crate) fn found_with(flags: &[&str]) -> Self {
+        Self::found_in(&[], flags)
+    }
+
+    /// Founds a cluster whose members have these environment variables and flags.
+    pub(crate) fn found_in(environment: &[(&'static str, String)], flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let [clients, http] = [(); 2].map(|()| [free_port(), free_port(), free_port()]);
         let member = |(number, clients): (usize, &u16)| {
@@ -38,7 +45,8 @@ impl Cluster {
         };
         let members = clients.iter().enumerate().map(member).collect::<Vec<_>>().join(",");
         let flags = flags.iter().map(ToString::to_string).collect();
-        let mut cluster = Self { directory, members, clients, http, servers: [None, None, None], flags };
+        let (servers, environment) = ([None, None, None], environment.to_vec());
+        let mut cluster = Self { directory, members, clients, http, servers, flags, environment };
         (0..3).for_each(|member| cluster.run(member));
         cluster.set("begin", "1");
         cluster
@@ -55,8 +63,8 @@ impl Cluster {
         self.run_telling(member, flags, Stdio::inherit());
     }
 
-    /// Does the same; what the member tells its operator goes to `errors`.
-    pub(crate) fn run_telling(&mut self, member: usize, flags: &[&str], errors: Stdio) {
+    /// Returns the command that starts a member.
+    pub(crate) fn command(&self, member: usize, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
         let directory = self.directory.path().join(format!("member{member}"));
         command.arg("serve").arg("--dir").arg(directory);
@@ -67,7 +75,15 @@ impl Cluster {
             .args(flags)
             .args(["--port", &self.clients[member].to_string()])
             .args(["--http", &format!("127.0.0.1:{}", self.http[member])]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        command.envs(self.environment.iter().map(|(name, value)| (*name, value.as_str())));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Does the same; what the member tells its operator goes to `errors`.
+    pub(crate) fn run_telling(&mut self, member: usize, flags: &[&str], errors: Stdio) {
+        let mut command = self.command(member, flags);
+        command.stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().expect("the binary starts");
         self.servers[member] = Some(Server { child, port: self.clients[member], startup: Duration::ZERO });
         wait_until("the member answers", || {

@@ -1,0 +1,15 @@
+//! The levels of what the log can have. A build applies everything up to [`NEWEST`]; a cluster whose members have
+//! different builds writes no more than all of them apply.
+//!
+//! A new kind of record, a new form of a snapshot, and a new command that the log has take a level that no
+//! released build knows. The command that makes them states it: see [`Command::at_level`]. Tests list what is
+//! of the first level.
+//!
+//! [`Command::at_level`]: crate::command::Command::at_level
+
+/// Everything that no other level has.
+pub const FIRST: u8 = 1;
+/// Numbered commands: `once.note`.
+pub const ONCE: u8 = 2;
+/// The highest.
+pub const NEWEST: u8 = ONCE;
