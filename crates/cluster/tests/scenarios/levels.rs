@@ -63,7 +63,13 @@ fn a_level_outlives_restarts_and_a_build_that_knows_less_is_refused() {
     let mut fleet = upgraded();
     assert_eq!(raise(&fleet, |_| Some(3)), Some(Level(3)));
     wait_for_level(&fleet, 3);
-    let (leader, _) = fleet.leader();
+    let (leader, term) = fleet.leader();
+    // Each batch says in every log what was committed before.
+    for _ in 0..3 {
+        let lsn = fleet.append(leader, b"at the new level");
+        fleet.wait_committed(leader, lsn, term);
+    }
+    fleet.equal_records();
     let victim = leader % 3 + 1;
     fleet.kill(victim);
     fleet.settings = OLD;

@@ -14,6 +14,9 @@ const SETTINGS: &[&str] =
 const KINDS: [&str; 9] =
     ["segment-", "snapshot-", "blocks-", "spare-", "END", "BEGIN", "vote", "standing", "group"];
 
+/// What a member says that is to get its data from the others.
+const DAMAGED: &str = "the data of this member is damaged";
+
 /// How many bits flip, one after the other. `TIDEMARK_HEALING_ROUNDS=200` for a long run.
 fn rounds() -> usize {
     std::env::var("TIDEMARK_HEALING_ROUNDS")
@@ -97,12 +100,12 @@ fn is_replaced(errors: &Path, scrubs: bool) -> bool {
     let told = || fs::read_to_string(errors).expect("text");
     let looks = if scrubs { 40 } else { 0 };
     for _ in 0..looks {
-        if told().contains("is damaged") {
+        if told().contains(DAMAGED) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    if !told().contains("is damaged") {
+    if !told().contains(DAMAGED) {
         return false;
     }
     wait_until("the member votes again", || told().contains("has everything again, and votes"));
