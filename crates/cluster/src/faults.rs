@@ -19,6 +19,10 @@ pub(crate) struct Faults {
     pub(crate) term_without_gap: bool,
     /// A member that may have lost what it acknowledged votes.
     pub(crate) suspect_votes: bool,
+    /// Memory stays when something that it has is taken back.
+    pub(crate) keeps_memory_behind_a_cut: bool,
+    /// A snapshot counts before what it has is committed.
+    pub(crate) snapshot_at_appended: bool,
     /// A member with an empty disk is taken for the one that had another.
     pub(crate) admits_new_disks: bool,
 }

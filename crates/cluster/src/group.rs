@@ -24,6 +24,7 @@ use crate::net::{Lane, Service, Transport};
 use crate::raft::{Heal, Node, NodeParts, Real};
 use crate::role::{Role, TermListener};
 use crate::settings::Settings;
+use crate::snapshot_files::SenderSettings;
 use crate::term::Term;
 use crate::wire::message::decode_ballot;
 
@@ -144,6 +145,7 @@ impl Group {
             driver: driver.clone(),
             listener,
             heal,
+            sender: SenderSettings::default(),
             #[cfg(test)]
             faults: crate::faults::Faults::default(),
         };
@@ -284,7 +286,9 @@ fn run<T: Transport>(
                 drop(started.send(Ok((node.clone(), service, Handle::current()))));
                 // An error means that the group was dropped.
                 drop(stopped.await);
-                node.shutdown().await;
+                if !node.shutdown().await {
+                    tracing::warn!("the consensus has not ended in time; its tasks end with their thread");
+                }
             }
         }
     });
@@ -376,6 +380,7 @@ impl Consensus for Group {
     fn close(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { stop, thread, mut threads }) = running else { return };
+        self.node.driver.stop_waiting();
         let _ = stop.send(());
         // A panic there has been printed; the member takes no part any more either way.
         drop(thread.join());

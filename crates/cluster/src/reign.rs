@@ -203,11 +203,16 @@ impl Reign {
 mod tests {
     use super::*;
     use crate::driver::{NewEntry, Next, VoteStore};
+    use crate::entry::Entry;
     use crate::faults::Faults;
     use crate::ids::NodeId;
     use crate::member::{Member, Members};
     use crate::role::NoListener;
-    use tidemark_log::{AppendError, Durability, EntryId, Log, MemoryStorage, Options};
+    use std::io;
+    use tidemark_log::storage::faulty::{Fault, Plan, Site};
+    use tidemark_log::{
+        AppendError, Durability, EntryId, EntryRecords, FaultyStorage, Log, MemoryStorage, Options, Storage,
+    };
 
     struct NoVotes;
 
@@ -218,9 +223,12 @@ mod tests {
     }
 
     fn open() -> (Arc<Log>, LogDriver, Arc<Reign>) {
+        open_on(Arc::new(MemoryStorage::new()))
+    }
+
+    fn open_on(storage: Arc<dyn Storage>) -> (Arc<Log>, LogDriver, Arc<Reign>) {
         let (durability, faults) = (Durability::Always, Faults::default());
-        let options = Options { durability, ..Options::default() };
-        let storage = Arc::new(MemoryStorage::new());
+        let options = Options { durability, segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
         let (log, member, _) = Log::open_member_without_threads(storage, options).expect("opens");
         let (log, votes) = (Arc::new(log), Box::new(NoVotes));
         let driver = LogDriver::open(NodeId(1), log.clone(), member, votes, None, durability, faults);
@@ -234,6 +242,33 @@ mod tests {
     fn write_all(driver: &LogDriver) {
         while let Next::Job(job) = driver.driver().writes.try_pop() {
             driver.driver().write(job);
+        }
+    }
+
+    #[test]
+    fn an_append_waits_for_space_no_longer_than_until_the_member_stops() {
+        let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+        let (_, driver, reign) = open_on(Arc::new(storage.clone()));
+        reign.note_ballot(Ballot { term: 3, node: 2, is_elected: true });
+        let fault = Fault::Error(std::io::ErrorKind::StorageFull);
+        storage.set_plan(Some(Plan { fault, at: 1, site: Some(Site::Create), forever: true, seed: 0 }));
+        driver.stop_waiting();
+        let (done, ended) = std::sync::mpsc::channel();
+        for index in 1.. {
+            let lsn = driver.last().last.next();
+            let records = EntryRecords::of_record(lsn, 1, 1, &[7; 3000]);
+            let entry = NewEntry::Received(Entry::of_records(records).expect("a batch"));
+            let sender = done.clone();
+            let done = Box::new(move |result: io::Result<()>| drop(sender.send(result)));
+            driver.append(EntryId { index, term: 3 }, entry, done).expect("is accepted");
+            write_all(&driver);
+            while let Next::Job(job) = driver.driver().syncs.try_pop() {
+                driver.driver().sync(job);
+            }
+            if let Err(error) = ended.try_recv().expect("the job is done") {
+                assert!(error.to_string().contains("appending entry"), "{error}");
+                return;
+            }
         }
     }
 

@@ -119,6 +119,15 @@ impl Instant for SkewedInstant {
     }
 }
 
+/// Time that work takes which would wait for a disk.
+const BLOCKING: Duration = Duration::from_micros(300);
+
+/// Does work that would wait for the disk on another thread.
+pub(crate) async fn run_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    SkewedRuntime::sleep(BLOCKING).await;
+    Some(work())
+}
+
 /// See the [module](self).
 pub(crate) struct SkewedRuntime(SimRuntime);
 

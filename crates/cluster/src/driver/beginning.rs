@@ -57,6 +57,8 @@ impl LogDriver {
             let result = driver.install_here(member, beginning, give_names).and_then(|()| end());
             drop(done.send(result));
         });
+        #[cfg(test)]
+        self.0.work_without_threads();
         installed.recv().map_err(|_| closed())?
     }
 

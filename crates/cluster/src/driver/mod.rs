@@ -17,7 +17,7 @@ mod votes;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -141,6 +141,8 @@ pub(crate) struct Driver {
     unsynced: AtomicUsize,
     /// Something was committed, or taken back.
     settled: Notify,
+    /// The member stops: nothing waits for space any more.
+    is_stopping: AtomicBool,
     #[cfg(test)]
     faults: crate::faults::Faults,
 }
@@ -185,6 +187,7 @@ impl LogDriver {
             changing_beginning: Mutex::default(),
             unsynced: AtomicUsize::new(0),
             settled: Notify::new(),
+            is_stopping: AtomicBool::new(false),
             #[cfg(test)]
             faults,
         })))
@@ -385,6 +388,12 @@ impl LogDriver {
         Ok(entries)
     }
 
+    /// Has an append that waits for space fail: the member stops, and the consensus may wait for what is
+    /// queued behind it.
+    pub(crate) fn stop_waiting(&self) {
+        self.0.is_stopping.store(true, Ordering::Release);
+    }
+
     /// Ends the threads once they have worked off their jobs.
     pub(crate) fn close(&self) {
         self.0.writes.close();
@@ -475,7 +484,9 @@ impl Driver {
         }
         loop {
             match self.member.append(id, records) {
-                Err(AppendError::Full(_) | AppendError::Stalled(_)) if !self.writes.is_closed() => {
+                Err(AppendError::Full(_) | AppendError::Stalled(_))
+                    if !self.writes.is_closed() && !self.is_stopping.load(Ordering::Acquire) =>
+                {
                     std::thread::sleep(FULL_PAUSE);
                 }
                 result => return result,
@@ -531,6 +542,16 @@ impl Driver {
             (job.done)(result);
         }
         self.unsynced.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    /// Does the jobs of the writer in a simulation: the caller is about to wait for one of them.
+    #[cfg(test)]
+    fn work_without_threads(&self) {
+        while self.writes.is_simulated()
+            && let Next::Job(job) = self.writes.try_pop()
+        {
+            self.write(job);
+        }
     }
 
     /// Does what the log's threads would do.

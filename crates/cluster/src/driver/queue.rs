@@ -82,6 +82,19 @@ impl<T> JobQueue<T> {
         assert!(self.waker.set(wake).is_ok(), "a queue has one worker");
     }
 
+    /// Returns whether a task of a simulation works the queue off.
+    #[cfg(test)]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.waker.get().is_some()
+    }
+
+    /// Returns whether there is nothing to do now.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.jobs.is_empty() && !state.is_closed
+    }
+
     /// Takes the next job without waiting.
     pub(crate) fn try_pop(&self) -> Next<T> {
         let mut state = self.state();

@@ -162,7 +162,7 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
             let reign = self.reign.clone();
             let run = move |install: &mut dyn FnMut()| reign.install(install);
             let (driver, arrivals) = (self.driver.clone(), self.arrivals.clone());
-            snapshots::install(driver, arrivals, (meta, handle.last), run).await?;
+            snapshots::install::<C>(driver, arrivals, (meta, handle.last), run).await?;
         }
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         applied.last = meta.last_log_id;

@@ -24,6 +24,7 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::member::Place;
 use crate::net::{Lane, Transport};
+use crate::snapshot_files::SenderSettings;
 use crate::wire::message::{AppendAnswer, Request, VoteAnswer, VoteQuestion};
 
 /// Limit on the requests with entries that wait for their answers, for each member.
@@ -39,6 +40,7 @@ pub(crate) struct Clients<C: Cfg, T> {
     pub(crate) clock: AckClock<C>,
     pub(crate) driver: LogDriver,
     pub(crate) transfers: Transfers,
+    pub(crate) sender: SenderSettings,
 }
 
 /// Notes acknowledgements, by this member's clock.
@@ -65,6 +67,7 @@ pub(crate) struct Client<C: Cfg, T> {
     clock: AckClock<C>,
     driver: LogDriver,
     transfers: Transfers,
+    sender: SenderSettings,
     to: NodeId,
     lane: Lane,
 }
@@ -76,6 +79,7 @@ impl<C: Cfg, T: Transport> Clients<C, T> {
             clock: self.clock.clone(),
             driver: self.driver.clone(),
             transfers: self.transfers.clone(),
+            sender: self.sender,
             to: NodeId(to),
             lane,
         }
@@ -195,8 +199,8 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
         let to_member = (&self.transport, self.to);
         let files = (snapshot.meta, snapshot.snapshot);
         let sent = async {
-            let sent = snapshots::send((&self.driver, &self.transfers), to_member, from_vote(&vote), files);
-            let sent = sent.await;
+            let from = (&self.driver, &self.transfers, self.sender);
+            let sent = snapshots::send::<C, T>(from, to_member, from_vote(&vote), files).await;
             if let Err(error) = &sent {
                 tracing::warn!(to = %self.to, reason = error.reason, "a snapshot is not sent");
                 C::sleep(error.pause).await;

@@ -93,7 +93,7 @@ impl<C: Cfg> Node<C> {
     }
 
     /// The name of this member.
-    pub(super) fn me(&self) -> NodeId {
+    pub(crate) fn me(&self) -> NodeId {
         NodeId(*self.raft.node_id())
     }
 
@@ -186,9 +186,10 @@ impl<C: Cfg> Node<C> {
         }
     }
 
-    /// Ends the consensus. The driver stays open.
-    pub(crate) async fn shutdown(&self) {
-        drop(C::timeout(SHUTDOWN_PATIENCE, self.raft.shutdown()).await);
+    /// Ends the consensus. The driver stays open. Returns whether its tasks have ended.
+    pub(crate) async fn shutdown(&self) -> bool {
+        let has_ended = C::timeout(SHUTDOWN_PATIENCE, self.raft.shutdown()).await.is_ok();
         self.reign.abdicate();
+        has_ended
     }
 }

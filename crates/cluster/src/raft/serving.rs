@@ -8,7 +8,6 @@ use openraft::Raft;
 use openraft::raft::{AppendEntriesRequest, StreamAppendError, TransferLeaderRequest};
 use openraft::type_config::TypeConfigExt;
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::apply::Apply;
 use super::network::{vote_answer, vote_request};
@@ -169,7 +168,7 @@ async fn serve_snapshots<C: Cfg>(
         let answer = if frame.first() == Some(&INSTALL) {
             install_received(&raft, (&driver, &arrivals), &frame).await
         } else {
-            arrivals.take(&driver, frame).await
+            arrivals.take::<C>(&driver, frame).await
         };
         let Some(answer) = answer else { return };
         if answers.send(answer).await.is_err() {
@@ -192,7 +191,7 @@ async fn install_received<C: Cfg>(
         return None;
     };
     let received = arrivals.clone();
-    let received = spawn_blocking(move || received.lock().received().map(<[u8]>::to_vec)).await.ok()?;
+    let received = C::run_blocking(move || received.lock().received().map(<[u8]>::to_vec)).await?;
     let beginning = received.and_then(|meta| Beginning::decode(&meta)).filter(|found| found.end.id == last);
     let Some(snapshot) = beginning.as_ref().and_then(to_snapshot::<C>) else { return Some(Vec::new()) };
     let response = raft.install_full_snapshot(to_vote(ballot), snapshot).await.ok()?;

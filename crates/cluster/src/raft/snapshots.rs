@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use openraft::storage::Snapshot;
+use openraft::type_config::TypeConfigExt;
+use openraft::type_config::alias::InstantOf;
 use tidemark_log::{EntryEnd, EntryId, Lsn, Member as LogMember, Snapshots, Storage};
-use tokio::task::spawn_blocking;
 
 use super::types::{
     Cfg, SnapshotMeta, StoredMembership, from_log_id, from_membership, to_log_id, to_membership,
@@ -20,7 +22,7 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::net::{Lane, Transport};
 use crate::snapshot_files::{
-    FileName, OutgoingFiles, SendError, SenderSettings, SnapshotReceiver, SnapshotSender, probe,
+    FileName, OutgoingFiles, SendError, SenderSettings, SnapshotReceiver, SnapshotSender, Waiting, probe,
 };
 use crate::term::Ballot;
 use crate::wire::message::{self, Request};
@@ -28,6 +30,27 @@ use crate::wire::message::{self, Request};
 /// Pause behind an attempt to send a snapshot that has failed, and behind one that was refused.
 const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// The runtime of a member, for transfers.
+struct OnRuntime<C>(PhantomData<C>);
+
+impl<C: Cfg> Waiting for OnRuntime<C> {
+    type Instant = InstantOf<C>;
+
+    fn now() -> InstantOf<C> {
+        C::now()
+    }
+
+    fn sleep_until(time: InstantOf<C>) -> impl Future<Output = ()> + Send {
+        C::sleep_until(time)
+    }
+
+    fn run_blocking<R: Send + 'static>(
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> impl Future<Output = Option<R>> + Send {
+        C::run_blocking(work)
+    }
+}
 
 /// The snapshot of another member that arrives here, one at a time. Clones share their state.
 #[derive(Clone, Debug)]
@@ -52,21 +75,17 @@ impl Arrivals {
     }
 
     /// Answers a request with files, on a thread that may wait for the disk; `None` if the runtime ends.
-    pub(super) async fn take(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
+    pub(super) async fn take<C: Cfg>(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let (arrivals, driver) = (self.clone(), driver.clone());
-        let answered = spawn_blocking(move || {
+        C::run_blocking(move || {
             let mut receiver = arrivals.lock();
             let answer = receiver.answer(&frame);
             // What the directory has already of the snapshot must stay until it is installed.
             driver.keep_block_files(receiver.names().iter().map(FileName::as_str));
             answer
-        });
-        match answered.await {
-            Ok(answer) => Some(answer),
-            Err(error) if error.is_cancelled() => None,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        })
+        .await
     }
 
     /// Returns whether something has arrived, and no request is being answered.
@@ -135,7 +154,7 @@ pub(super) fn to_snapshot<C: Cfg>(
 }
 
 /// Lets the log begin behind a snapshot that has arrived. `install` runs it, when the server is ready.
-pub(super) async fn install(
+pub(super) async fn install<C: Cfg>(
     driver: LogDriver,
     arrivals: Arrivals,
     (meta, last): (&SnapshotMeta, Lsn),
@@ -144,7 +163,7 @@ pub(super) async fn install(
     let beginning =
         to_beginning(meta, last).ok_or_else(|| io::Error::other("a snapshot names no members"))?;
     // The server may wait for threads, and the files for the disk.
-    let installed = spawn_blocking(move || {
+    let installed = C::run_blocking(move || {
         let mut installed = None;
         run(&mut || {
             let (named, ended) = (arrivals.clone(), arrivals.clone());
@@ -154,7 +173,7 @@ pub(super) async fn install(
         });
         installed.unwrap_or_else(|| Err(io::Error::other("the server has not installed the snapshot")))
     });
-    installed.await.map_err(io::Error::other)?
+    installed.await.unwrap_or_else(|| Err(io::Error::other("the runtime of this member ends")))
 }
 
 /// The entries that receivers of snapshots need next, by member: the log keeps them meanwhile.
@@ -211,8 +230,8 @@ impl From<SendError> for NotSent {
 }
 
 /// Sends a snapshot to member `to`, which installs it. Returns the newest ballot that the member knows.
-pub(super) async fn send<T: Transport>(
-    (driver, transfers): (&LogDriver, &Transfers),
+pub(super) async fn send<C: Cfg, T: Transport>(
+    (driver, transfers, settings): (&LogDriver, &Transfers, SenderSettings),
     (transport, to): (&T, NodeId),
     ballot: Ballot,
     (meta, handle): (SnapshotMeta, SnapshotHandle),
@@ -226,7 +245,7 @@ pub(super) async fn send<T: Transport>(
     transport.send(to, Lane::Snapshot, probe()).await.map_err(lost)?;
     let _transfer = transfers.begin(to.0, last);
     let storage = Arc::clone(driver.storage());
-    let opened = spawn_blocking(move || {
+    let opened = C::run_blocking(move || {
         let snapshots = Snapshots::new(Arc::clone(&storage));
         // A receiver has nothing else: it must not get what this disk has damaged.
         let verified = snapshots.open(lsn).and_then(|snapshot| {
@@ -239,10 +258,10 @@ pub(super) async fn send<T: Transport>(
         let names = names.map_err(|error| error.to_string())?;
         OutgoingFiles::open(&storage, &names, beginning.encode()).map_err(|error| error.to_string())
     });
-    let files = opened.await.map_err(NotSent::soon)?.map_err(NotSent::soon)?;
+    let opened = opened.await.ok_or_else(|| NotSent::soon("the runtime of this member ends"))?;
+    let files = opened.map_err(NotSent::soon)?;
     tracing::info!(%to, %lsn, bytes = files.total_bytes(), "sends a snapshot");
-    let sender = SnapshotSender::new(SenderSettings::default());
-    sender.send(files, transport, to).await?;
+    SnapshotSender::new(settings).send_on::<OnRuntime<C>, T>(files, transport, to).await?;
     let answer = transport.send(to, Lane::Snapshot, Request::Install { ballot, last }.encode()).await;
     message::decode_ballot(&answer.map_err(lost)?)
         .ok_or_else(|| NotSent::soon("the member has not received the snapshot"))

@@ -29,7 +29,7 @@ use crate::pump::{Proposal, Propose, pump};
 use crate::reign::Reign;
 use crate::role::{RoleCell, TermListener};
 use crate::settings::Settings;
-use crate::snapshot_files::{ReceiverLimits, SnapshotReceiver};
+use crate::snapshot_files::{ReceiverLimits, SenderSettings, SnapshotReceiver};
 use crate::start::find_committed;
 use crate::term::Term;
 
@@ -48,6 +48,8 @@ pub(crate) struct NodeParts {
     pub(crate) listener: Arc<dyn TermListener>,
     /// `Some` if the member may have lost entries that it had acknowledged.
     pub(crate) heal: Option<Heal>,
+    /// How snapshots are sent to other members.
+    pub(crate) sender: SenderSettings,
     #[cfg(test)]
     pub(crate) faults: crate::faults::Faults,
 }
@@ -59,7 +61,7 @@ impl<C: Cfg> Node<C> {
     /// # Errors
     /// The settings are invalid, or the log cannot be read.
     pub(crate) async fn start<T: Transport>(parts: NodeParts, transport: T) -> io::Result<Self> {
-        let NodeParts { me, settings, driver, listener, heal, .. } = parts;
+        let NodeParts { me, settings, driver, listener, heal, sender, .. } = parts;
         settings.check().map_err(io::Error::other)?;
         let beginning = driver.beginning();
         let begins = beginning.as_ref().map_or(Lsn::ZERO, |beginning| beginning.end.last);
@@ -106,6 +108,7 @@ impl<C: Cfg> Node<C> {
             clock,
             driver: driver.clone(),
             transfers: transfers.clone(),
+            sender,
         };
         let config = config(&settings, heal.is_none(), restore_leader).map_err(io::Error::other)?;
         let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())

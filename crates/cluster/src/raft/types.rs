@@ -16,6 +16,7 @@ use tidemark_log::{EntryId, EntryRecords};
 
 use crate::entry::Entry;
 use crate::member::{Members, Place};
+use crate::snapshot_files::{OnTokio, Waiting};
 use crate::term::Ballot;
 
 pub(crate) type LeaderId = openraft::impls::leader_id_std::LeaderId<u64, u64>;
@@ -182,10 +183,15 @@ pub(crate) trait Cfg:
         commit: Box<dyn FnOnce(LogId) + Send>,
         complete: Box<dyn FnOnce(ClientWriteResult<Self>) + Send>,
     ) -> WriteResponderOf<Self>;
+
+    /// Runs work that may wait for the disk; `None` if the runtime ends. Passes a panic on.
+    fn run_blocking<R: Send + 'static>(
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> impl Future<Output = Option<R>> + Send;
 }
 
 macro_rules! config {
-    ($(#[$doc:meta])* $name:ident, $runtime:ty) => {
+    ($(#[$doc:meta])* $name:ident, $runtime:ty, $run_blocking:path) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, Default, Eq, PartialEq, Ord, PartialOrd)]
         pub(crate) struct $name;
@@ -219,6 +225,12 @@ macro_rules! config {
             ) -> WriteResponderOf<Self> {
                 CallResponder { commit: Some(commit), complete: Some(complete) }
             }
+
+            fn run_blocking<R: Send + 'static>(
+                work: impl FnOnce() -> R + Send + 'static,
+            ) -> impl Future<Output = Option<R>> + Send {
+                $run_blocking(work)
+            }
         }
     };
 }
@@ -226,11 +238,13 @@ macro_rules! config {
 config!(
     /// Threads, sockets and the system's clock.
     Real,
-    openraft_rt_tokio::TokioRuntime
+    openraft_rt_tokio::TokioRuntime,
+    OnTokio::run_blocking
 );
 #[cfg(test)]
 config!(
     /// One thread, a seed, virtual time, and a clock for each member.
     Simulated,
-    crate::skewed_runtime::SkewedRuntime
+    crate::skewed_runtime::SkewedRuntime,
+    crate::skewed_runtime::run_blocking
 );

@@ -9,9 +9,11 @@ use std::time::Duration;
 use fastrand::Rng;
 use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::InstantOf;
-use tidemark_log::{Clock, Durability, Log, ManualClock, MemoryStorage, Options};
+use tidemark_log::{Clock, Durability, Log, ManualClock, MemoryStorage, Options, Retention, Storage};
 use tokio::sync::Notify;
 
+use super::mortal::{Fuse, MortalStorage};
+use crate::beginning::Installation;
 use crate::driver::{Driver, JobQueue, LogDriver, Next, VoteStore, Worker};
 use crate::faults::Faults;
 use crate::ids::{NodeId, RandomId};
@@ -26,8 +28,8 @@ struct Ballots {
     durable: Option<Vec<u8>>,
 }
 
-/// What survives a member's process.
-#[derive(Debug)]
+/// What survives a member's process. Clones share it.
+#[derive(Clone, Debug)]
 pub(super) struct Media {
     pub(super) directory: RandomId,
     storage: MemoryStorage,
@@ -74,6 +76,9 @@ impl LogClock {
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) is_alive: AtomicBool,
+    pub(super) directory: RandomId,
+    /// Ends the process in the middle of its work.
+    pub(super) fuse: Arc<Fuse>,
     /// Microseconds that each sync takes beyond its usual time.
     pub(super) slow_us: AtomicU64,
     /// Speed of the member's clock.
@@ -83,6 +88,25 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Makes the disk of a process that begins now.
+    pub(super) fn new(directory: RandomId, speed: u64, seed: u64) -> Arc<Self> {
+        let manual = ManualClock::new();
+        Arc::new(Self {
+            is_alive: AtomicBool::new(true),
+            directory,
+            fuse: Arc::default(),
+            slow_us: AtomicU64::new(0),
+            speed,
+            clock: LogClock { manual, speed, read: Mutex::new(at_speed(speed, Simulated::now)) },
+            rng: Mutex::new(Rng::with_seed(seed)),
+        })
+    }
+
+    /// Ends the process. Returns false if it has ended.
+    pub(super) fn end(&self) -> bool {
+        self.is_alive.swap(false, Ordering::Relaxed)
+    }
+
     fn time(&self, usual: std::ops::Range<u64>) -> Duration {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         let spike = if rng.u32(..50) == 0 { rng.u64(5_000..60_000) } else { 0 };
@@ -100,13 +124,14 @@ impl Disk {
 }
 
 /// How a member's log is opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Opening {
+    pub(super) disk: Arc<Disk>,
     pub(super) node: NodeId,
     pub(super) seed: u64,
     pub(super) segment_bytes: u64,
+    pub(super) keep_snapshots: usize,
     pub(super) durability: Durability,
-    pub(super) speed: u64,
     pub(super) faults: Faults,
 }
 
@@ -114,7 +139,6 @@ pub(super) struct Opening {
 pub(super) struct Opened {
     pub(super) driver: LogDriver,
     pub(super) log: Arc<Log>,
-    pub(super) disk: Arc<Disk>,
     pub(super) heal: Option<Heal>,
 }
 
@@ -137,46 +161,46 @@ impl Media {
         self.is_suspect.store(false, Ordering::Relaxed);
     }
 
-    /// The process ends; with a power failure, what is not synced may be lost.
-    pub(super) fn crash(&mut self, power: Option<u64>, acknowledges_unsynced: bool) {
+    /// Returns what a process finds that begins when this one has ended; with a power failure, what is not
+    /// synced may be lost.
+    pub(super) fn after_crash(&self, power: Option<u64>, acknowledges_unsynced: bool) -> Self {
         let ballots = self.ballots.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = if power.is_some() { &ballots.durable } else { &ballots.written };
-        let kept = Ballots { written: kept.clone(), durable: kept.clone() };
-        drop(ballots);
-        self.ballots = Arc::new(Mutex::new(kept));
         let is_suspect = self.is_suspect() || (power.is_some() && acknowledges_unsynced);
-        self.is_suspect = Arc::new(AtomicBool::new(is_suspect));
-        self.storage = match power {
-            Some(seed) => self.storage.crash(seed),
-            None => self.storage.fork(),
-        };
+        Self {
+            directory: self.directory,
+            storage: match power {
+                Some(seed) => self.storage.crash(seed),
+                None => self.storage.fork(),
+            },
+            ballots: Arc::new(Mutex::new(Ballots { written: kept.clone(), durable: kept.clone() })),
+            is_suspect: Arc::new(AtomicBool::new(is_suspect)),
+        }
     }
 
     /// Opens what is there, and begins the tasks that work for the log.
     pub(super) fn open(&self, opening: Opening) -> io::Result<Opened> {
-        let Opening { node, seed, segment_bytes, durability, speed, faults } = opening;
-        let manual = ManualClock::new();
+        let Opening { disk, node, seed, segment_bytes, keep_snapshots, durability, faults } = opening;
         let options = Options {
             durability,
             segment_bytes,
+            retention: Retention { keep_snapshots, ..Retention::default() },
             seed: Some(seed),
-            clock: Clock::from(&manual),
+            clock: Clock::from(&disk.clock.manual),
             ..Options::default()
         };
-        let (log, member, _) = Log::open_member_without_threads(Arc::new(self.storage.clone()), options)
-            .map_err(io::Error::other)?;
+        let storage: Arc<dyn Storage> = Arc::new(MortalStorage::new(self.storage.clone(), disk.fuse.clone()));
+        let installation = Installation::take_up(&storage)?;
+        let (log, member, _) =
+            Log::open_member_without_threads(storage, options).map_err(io::Error::other)?;
+        if let Some(installation) = installation {
+            installation.complete(&member)?;
+        }
         let log = Arc::new(log);
         let ballot = self.ballots.lock().unwrap_or_else(PoisonError::into_inner).written.clone();
         let ballot = ballot.map(|bytes| decode_ballot(&bytes).expect("what was saved"));
         let votes = SimulatedVotes { ballots: self.ballots.clone(), syncs: !faults.ballot_not_synced };
         let driver = LogDriver::open(node, log.clone(), member, Box::new(votes), ballot, durability, faults)?;
-        let disk = Arc::new(Disk {
-            is_alive: AtomicBool::new(true),
-            slow_us: AtomicU64::new(0),
-            speed,
-            clock: LogClock { manual, speed, read: Mutex::new(at_speed(speed, Simulated::now)) },
-            rng: Mutex::new(Rng::with_seed(seed)),
-        });
         let inner = driver.driver();
         work(
             inner,
@@ -200,7 +224,7 @@ impl Media {
                 Ok(())
             }) as Heal
         });
-        Ok(Opened { driver, log, disk, heal })
+        Ok(Opened { driver, log, heal })
     }
 }
 
@@ -227,15 +251,21 @@ fn work<T: Send + 'static>(
     drop(Simulated::spawn(async move {
         let _no_more = Worker(queue(&driver));
         loop {
+            if queue(&driver).is_idle() {
+                pushed.notified().await;
+                continue;
+            }
+            Simulated::sleep(disk.time(usual.clone())).await;
+            if !disk.is_alive() {
+                return;
+            }
+            // It stays in the queue until it is done: see `install`.
             match queue(&driver).try_pop() {
                 Next::Job(job) => {
-                    Simulated::sleep(disk.time(usual.clone())).await;
-                    if disk.is_alive() {
-                        disk.read_clock();
-                        run(&driver, job);
-                    }
+                    disk.read_clock();
+                    run(&driver, job);
                 }
-                Next::Nothing => pushed.notified().await,
+                Next::Nothing => {}
                 Next::Closed => return,
             }
         }

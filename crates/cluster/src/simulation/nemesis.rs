@@ -9,7 +9,7 @@ use openraft::type_config::TypeConfigExt;
 
 use super::lock::lock;
 use super::run::HEAL;
-use super::world::{Running, World, bury, count};
+use super::world::{Running, World, count};
 use crate::ids::NodeId;
 use crate::raft::Simulated;
 use crate::skewed_runtime::{AtSpeed, at_speed};
@@ -22,6 +22,7 @@ const CHANGE_PATIENCE: Duration = Duration::from_millis(800);
 const OPERATOR_PAUSE: Duration = Duration::from_millis(100);
 
 impl World {
+    /// Ends all faults but those of members.
     pub(super) fn heal(&self) {
         lock(&self.network.cut).clear();
         for running in lock(&self.running).values() {
@@ -57,7 +58,7 @@ impl World {
         let leads = leader.as_ref().map(|(node, _)| *node);
         let victim = leads.filter(|_| rng.u32(..10) < 6).unwrap_or(node);
         let others: Vec<u64> = nodes.iter().copied().filter(|node| *node != victim).collect();
-        match rng.u32(..if changes_members { 18 } else { 14 }) {
+        match rng.u32(..if changes_members { 20 } else { 16 }) {
             0..3 => self.crash(victim, rng.bool(), rng.u64(1..500)),
             3 => {
                 let has_power = rng.bool();
@@ -100,8 +101,13 @@ impl World {
                 }
             }
             13 => self.heal(),
-            14 => self.wipe(victim),
-            15 | 16 => {
+            14 | 15 => {
+                if let Some(running) = lock(&self.running).get(&victim).cloned() {
+                    self.end_within_a_call(victim, &running.disk);
+                }
+            }
+            16 => self.wipe(victim),
+            17 | 18 => {
                 let Some((_, leader)) = leader else { return };
                 let wiped = lock(&self.wiped).first().copied();
                 match wiped {
@@ -146,11 +152,11 @@ impl World {
     }
 
     /// Ends a process for good.
-    fn dispose(&self, node: u64) {
+    fn dispose(self: &Arc<Self>, node: u64) {
         drop(lock(&self.media).remove(&node));
         lock(&self.wiped).remove(&node);
         if let Some(running) = self.kill(node) {
-            bury(running);
+            self.bury(running);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Connections of the simulation: ordered, with latencies, and cut in one or both directions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,14 +28,13 @@ const FRAMES_MAX: usize = 4096;
 /// What a process shows to others when they connect, and which of them it admits.
 pub(super) struct Peer {
     disk: Arc<Disk>,
-    directory: RandomId,
     /// The directories of the members; none before the group has begun here.
     pub(super) members: Mutex<BTreeMap<u64, RandomId>>,
 }
 
 impl Peer {
-    pub(super) fn new(disk: Arc<Disk>, directory: RandomId) -> Self {
-        Self { disk, directory, members: Mutex::default() }
+    pub(super) fn new(disk: Arc<Disk>) -> Self {
+        Self { disk, members: Mutex::default() }
     }
 
     /// Returns whether `directory` may be that of member `node`. One that is not listed may have
@@ -50,6 +50,8 @@ pub(super) struct Network {
     /// Directions in which nothing arrives.
     pub(super) cut: Mutex<BTreeSet<(u64, u64)>>,
     running: Mutex<BTreeMap<u64, Reachable>>,
+    /// How many of a million frames end their connection, with all that is under way.
+    pub(super) breaks: AtomicU32,
     admits_new_disks: bool,
 }
 
@@ -58,11 +60,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Network {
-    pub(super) fn new(seed: u64, admits_new_disks: bool) -> Arc<Self> {
+    pub(super) fn new(seed: u64, breaks: u32, admits_new_disks: bool) -> Arc<Self> {
         Arc::new(Self {
             rng: Mutex::new(Rng::with_seed(seed)),
             cut: Mutex::default(),
             running: Mutex::default(),
+            breaks: AtomicU32::new(breaks),
             admits_new_disks,
         })
     }
@@ -89,12 +92,18 @@ impl Network {
         lock(&self.cut).contains(&(from, to))
     }
 
+    /// Returns whether the frame that comes next from one to the other is lost, and its connection ends.
+    fn loses(&self, from: u64, to: u64) -> bool {
+        let breaks = self.breaks.load(Ordering::Relaxed);
+        self.is_cut(from, to) || (breaks > 0 && lock(&self.rng).u32(..1_000_000) < breaks)
+    }
+
     fn reach(&self, (from, me): (u64, &Peer), to: u64) -> Option<(Node<Simulated>, Arc<Disk>)> {
         if self.is_cut(from, to) || self.is_cut(to, from) {
             return None;
         }
         let (node, peer) = lock(&self.running).get(&to).cloned()?;
-        let is_admitted = peer.admits(from, me.directory) && me.admits(to, peer.directory);
+        let is_admitted = peer.admits(from, me.disk.directory) && me.admits(to, peer.disk.directory);
         (is_admitted || self.admits_new_disks).then(|| (node, peer.disk.clone()))
     }
 }
@@ -190,6 +199,8 @@ async fn run_connection(
                 None => return,
             },
             answer = answers.recv(), if !is_closed => match answer {
+                // A process that has ended answers nothing.
+                Some(_) if !disk.is_alive() => return,
                 Some(frame) => {
                     last_back = last_back.max(Simulated::now() + network.latency());
                     back.push_back((last_back, frame));
@@ -199,12 +210,12 @@ async fn run_connection(
             () = Simulated::sleep_until(due.unwrap_or_else(Simulated::now)), if due.is_some() => {
                 let now = Simulated::now();
                 while let Some((_, frame)) = out.pop_front_if(|(at, _)| *at <= now) {
-                    if network.is_cut(me, to) || !disk.is_alive() || requests.try_send(frame.into()).is_err() {
+                    if network.loses(me, to) || !disk.is_alive() || requests.try_send(frame.into()).is_err() {
                         return;
                     }
                 }
                 while let Some((_, frame)) = back.pop_front_if(|(at, _)| *at <= now) {
-                    if network.is_cut(to, me) {
+                    if network.loses(to, me) {
                         return;
                     }
                     if let Some(answer) = pending.pop_front() {

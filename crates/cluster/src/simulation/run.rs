@@ -1,7 +1,7 @@
 //! One seed: members, clients, faults, and what must hold at the end.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once};
@@ -13,18 +13,22 @@ use openraft::type_config::TypeConfigExt;
 use tidemark_log::Durability;
 
 use super::clients::{CLIENTS, PATIENCE};
-use super::history::{History, operations};
+use super::history::{History, SeenLog};
 use super::lock::lock;
 use super::network::Network;
-use super::world::{Counts, World, bury};
+use super::world::{Counts, World};
 use crate::faults::Faults;
 use crate::member::Members;
 use crate::raft::Simulated;
 use crate::settings::Settings;
 use crate::skewed_runtime::SkewedRuntime;
+use crate::snapshot_files::SenderSettings;
 
 /// Time within which writes must go on, and logs become equal, when all faults have ended.
 pub(super) const HEAL: Duration = Duration::from_secs(10);
+
+/// Pause between two comparisons of all logs.
+const COMPARE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Largest deviation of a clock's speed, in millionths. Between two members it is twice as much: a
 /// little less than a lease tolerates.
@@ -68,6 +72,11 @@ pub(super) struct Outcome {
     pub(super) changes: u64,
     /// Members that may have lost entries and got them back.
     pub(super) healed: u64,
+    /// Processes that ended within a call of their storage.
+    pub(super) torn: u64,
+    pub(super) snapshots: u64,
+    /// Snapshots that took the place of a member's log.
+    pub(super) installed: u64,
 }
 
 impl Outcome {
@@ -82,6 +91,9 @@ impl Outcome {
         self.transfers += other.transfers;
         self.changes += other.changes;
         self.healed += other.healed;
+        self.torn += other.torn;
+        self.snapshots += other.snapshots;
+        self.installed += other.installed;
     }
 }
 
@@ -138,22 +150,35 @@ impl World {
                 return;
             }
         }
+        let running = lock(&self.running).clone();
+        for running in running.values() {
+            // All of it once more, from the disk.
+            *lock(&running.seen) = SeenLog::default();
+        }
         self.check();
-        for (node, running) in lock(&self.running).iter() {
-            let found = operations(running.node.driver.member());
-            let lsns: BTreeMap<u64, u64> = found.iter().copied().collect();
-            if lsns.len() != found.len() {
-                self.history.fail(format!("member {node} has a record twice"));
+        let committed = self.history.operations();
+        let distinct: BTreeSet<u64> = committed.values().copied().collect();
+        if distinct.len() != committed.len() {
+            self.history.fail("an operation is there twice".to_owned());
+        }
+        for (operation, lsn) in lock(&self.acknowledged).iter() {
+            let found = committed.get(lsn);
+            if found != Some(operation) {
+                self.history
+                    .fail(format!("{operation:x} was acknowledged at {lsn}, and there is {found:x?}"));
+                break;
             }
-            for (operation, lsn) in lock(&self.acknowledged).iter() {
-                if lsns.get(operation) != Some(lsn) {
-                    let found = lsns.get(operation);
-                    self.history.fail(format!(
-                        "member {node}: {operation:x} was acknowledged at {lsn}, and is at {found:?}"
-                    ));
-                    break;
-                }
-            }
+        }
+        for (node, running) in running {
+            self.compare_state(node, &running);
+        }
+    }
+
+    /// Compares what the members have, again and again.
+    async fn compare(self: Arc<Self>) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            Simulated::sleep(COMPARE_PAUSE).await;
+            self.check();
         }
     }
 
@@ -178,12 +203,12 @@ impl World {
     }
 
     /// Ends all processes.
-    pub(super) fn end(&self) {
+    pub(super) fn end(self: &Arc<Self>) {
         let members = std::mem::take(&mut *lock(&self.running));
         for (node, running) in members {
-            running.disk.is_alive.store(false, Ordering::Relaxed);
+            running.disk.end();
             self.network.disconnect(node);
-            bury(running);
+            self.bury(running);
         }
     }
 
@@ -194,8 +219,11 @@ impl World {
         for client in 1..=CLIENTS {
             drop(Simulated::spawn(self.clone().client(client, pace)));
         }
+        drop(Simulated::spawn(self.clone().compare()));
         Simulated::sleep(self.settings.election_max * 3).await;
         self.nemesis(&mut rng).await;
+        self.is_healing.store(true, Ordering::Relaxed);
+        self.network.breaks.store(0, Ordering::Relaxed);
         self.heal();
         self.wait_for_all().await;
         self.heal();
@@ -221,14 +249,20 @@ pub(super) fn world(rng: &mut Rng, durability: Durability, faults: Faults, print
         durability,
         request_bytes: if rng.bool() { 1 << 20 } else { 2_000 },
         backlog_bytes: if rng.bool() { 1 << 20 } else { 500 },
+        kept_bytes: [0, 20_000, 1 << 20][rng.usize(..3)],
         ..Settings::LAN
     };
     Arc::new(World {
         settings,
         segment_bytes: [8 << 10, 32 << 10, 128 << 10][rng.usize(..3)],
+        keep_snapshots: rng.usize(1..3),
+        sender: SenderSettings {
+            chunk_bytes: [200, 2_000, 1 << 20][rng.usize(..3)],
+            ..SenderSettings::default()
+        },
         skew: if rng.bool() { SKEW_MAX } else { 0 },
         faults,
-        network: Network::new(rng.u64(..), faults.admits_new_disks),
+        network: Network::new(rng.u64(..), [0, 300, 3_000][rng.usize(..3)], faults.admits_new_disks),
         history: History::new(prints),
         media: Mutex::default(),
         running: Mutex::default(),
@@ -240,6 +274,7 @@ pub(super) fn world(rng: &mut Rng, durability: Durability, faults: Faults, print
         incarnations: AtomicU64::new(0),
         counts: Counts::default(),
         acknowledged: Mutex::default(),
+        is_healing: AtomicBool::new(false),
         is_over: AtomicBool::new(false),
     })
 }
@@ -282,5 +317,8 @@ pub(super) fn run_seed(seed: u64, faults: Faults, prints: bool) -> Outcome {
         transfers: get(&counts.transfers),
         changes: get(&counts.changes),
         healed: get(&counts.healed),
+        torn: get(&counts.torn),
+        snapshots: get(&counts.snapshots),
+        installed: get(&counts.installed),
     }
 }

@@ -1,5 +1,6 @@
 //! A group most of whose members may have lost entries.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,17 +10,18 @@ use tidemark_log::Durability;
 
 use super::lock::lock;
 use super::run::{simulate, world};
-use super::world::{World, bury};
+use super::world::World;
 use crate::faults::Faults;
 use crate::raft::Simulated;
 
 impl World {
     /// Ends a member's process by a power failure, whatever the others have lost.
-    fn fail_power(&self, node: u64) {
+    fn fail_power(self: &Arc<Self>, node: u64) {
         let running = self.kill(node).expect("runs");
         let power = Some(self.random(|rng| rng.u64(..)));
-        lock(&self.media).get_mut(&node).expect("is there").crash(power, true);
-        bury(running);
+        let media = lock(&self.media)[&node].after_crash(power, true);
+        lock(&self.media).insert(node, media);
+        self.bury(running);
     }
 
     fn terms(&self) -> usize {
@@ -34,6 +36,8 @@ fn a_majority_of_suspects_elects_no_leader_until_the_loss_is_accepted() {
         let durability = Durability::Interval(Duration::from_millis(30));
         let world = world(&mut rng, durability, Faults::default(), false);
         let panics = simulate(seed, async || {
+            world.is_healing.store(true, Ordering::Relaxed);
+            world.network.breaks.store(0, Ordering::Relaxed);
             world.begin(3).await;
             drop(Simulated::spawn(world.clone().client(1, 4_000)));
             Simulated::sleep(Duration::from_secs(1)).await;
@@ -50,8 +54,9 @@ fn a_majority_of_suspects_elects_no_leader_until_the_loss_is_accepted() {
             assert_eq!(world.terms(), terms, "seed {seed}: one vote of three elects no leader");
             // The operator accepts what a second one has lost.
             let running = world.kill(2).expect("runs");
-            bury(running);
-            lock(&world.media).get_mut(&2).expect("is there").crash(None, true);
+            world.bury(running);
+            let media = lock(&world.media)[&2].after_crash(None, true);
+            lock(&world.media).insert(2, media);
             lock(&world.media)[&2].accept_loss();
             world.start(2).await;
             Simulated::sleep(Duration::from_secs(10)).await;

@@ -1,6 +1,7 @@
 //! The members of a simulated group, and what is looked at while they run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +9,12 @@ use std::time::Duration;
 use fastrand::Rng;
 use openraft::type_config::TypeConfigExt;
 use tidemark_log::{Durability, Log, Lsn};
+use tokio::sync::Notify;
 
 use super::disk::{Disk, Media, Opened, Opening};
-use super::history::{History, entries};
+use super::history::{History, SeenLog};
 use super::lock::lock;
+use super::memory::Memory;
 use super::network::{Network, Peer, Wire};
 use crate::faults::Faults;
 use crate::ids::{NodeId, RandomId};
@@ -19,24 +22,23 @@ use crate::member::Member;
 use crate::raft::{Node, NodeParts, Simulated};
 use crate::role::TermListener;
 use crate::settings::Settings;
-use crate::skewed_runtime::{AtSpeed, at_speed};
+use crate::skewed_runtime::{AtSpeed, EVEN, at_speed};
+use crate::snapshot_files::SenderSettings;
 use crate::term::Term;
 
-/// Registers as a leader has them: the LSN of each client's newest write.
-#[derive(Debug, Default)]
-pub(super) struct LeaderMemory {
-    /// The term for which they were read from the log.
-    pub(super) term: Term,
-    pub(super) newest: BTreeMap<u64, u64>,
-}
+/// Pause between two looks whether a process that begins has ended.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A member that runs.
 #[derive(Clone)]
 pub(super) struct Running {
-    /// What its memory has, as a leader: the newest write of each client.
-    pub(super) memory: Arc<Mutex<LeaderMemory>>,
+    pub(super) memory: Arc<Mutex<Memory>>,
+    /// What was read of its log to be compared.
+    pub(super) seen: Arc<Mutex<SeenLog>>,
     pub(super) node: Node<Simulated>,
     pub(super) log: Arc<Log>,
+    /// The log has moved.
+    pub(super) moved: Arc<Notify>,
     pub(super) disk: Arc<Disk>,
 }
 
@@ -60,6 +62,12 @@ pub(super) struct Counts {
     pub(super) transfers: AtomicU64,
     pub(super) changes: AtomicU64,
     pub(super) healed: AtomicU64,
+    /// Processes that ended within a call of their storage.
+    pub(super) torn: AtomicU64,
+    /// Snapshots that members have taken.
+    pub(super) snapshots: AtomicU64,
+    /// Snapshots of other members that took the place of a log.
+    pub(super) installed: AtomicU64,
     pub(super) unknown: AtomicU64,
     pub(super) reads: AtomicU64,
 }
@@ -71,6 +79,8 @@ pub(super) fn count(counter: &AtomicU64) {
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) segment_bytes: u64,
+    pub(super) keep_snapshots: usize,
+    pub(super) sender: SenderSettings,
     /// Largest deviation of a clock's speed, in millionths.
     pub(super) skew: u64,
     pub(super) faults: Faults,
@@ -89,6 +99,8 @@ pub(super) struct World {
     pub(super) counts: Counts,
     /// Acknowledged operations with their LSNs.
     pub(super) acknowledged: Mutex<Vec<(u64, u64)>>,
+    /// No faults are made any more.
+    pub(super) is_healing: AtomicBool,
     pub(super) is_over: AtomicBool,
 }
 
@@ -96,11 +108,20 @@ struct Watcher {
     world: Arc<World>,
     node: u64,
     incarnation: u64,
+    disk: Arc<Disk>,
     peer: Arc<Peer>,
+    memory: Arc<Mutex<Memory>>,
 }
 
 impl TermListener for Watcher {
     fn begin_term(&self, term: Term, _lsn: Lsn) {
+        // Its process has ended meanwhile.
+        if !self.disk.is_alive() {
+            return;
+        }
+        if let Err(error) = lock(&self.memory).begin_term(term) {
+            self.world.history.fail(format!("memory of member {} cannot lead: {error}", self.node));
+        }
         self.world.history.note_leader(term.0, self.node, self.incarnation);
         for (other, running) in lock(&self.world.running).iter().filter(|(other, _)| **other != self.node) {
             // A deposed leader on a slow disk may begin late; it has no lease.
@@ -114,15 +135,30 @@ impl TermListener for Watcher {
 
     fn end_term(&self, _term: Term) {}
 
-    fn end_log(&self, _: Lsn) {}
+    fn end_log(&self, end: Lsn) {
+        lock(&self.memory).end_log(end);
+    }
 
     fn members(&self, members: &[Member]) {
         let directories = members.iter().map(|member| (member.id.0, member.directory));
         *lock(&self.peer.members) = directories.filter_map(|(id, dir)| Some((id, dir?))).collect();
     }
 
-    fn cut(&self, _lsn: Lsn) {
+    fn cut(&self, lsn: Lsn) {
         count(&self.world.counts.cuts);
+        lock(&self.memory).cut(lsn);
+    }
+
+    fn install(&self, install: &mut dyn FnMut()) {
+        if self.disk.is_alive() {
+            lock(&self.memory).cut(Lsn::ZERO);
+            install();
+            lock(&self.memory).cut(Lsn::ZERO);
+        }
+        if self.disk.is_alive() {
+            count(&self.world.counts.installed);
+            self.world.history.note(format_args!("member {} has installed a snapshot", self.node));
+        }
     }
 }
 
@@ -147,31 +183,70 @@ impl World {
     }
 
     pub(super) async fn start(self: &Arc<Self>, node: u64) {
-        if !lock(&self.media).contains_key(&node) || !lock(&self.starting).insert(node) {
+        let is_there = lock(&self.media).contains_key(&node) && !lock(&self.running).contains_key(&node);
+        if !is_there || !lock(&self.starting).insert(node) {
             return;
         }
-        let speed = crate::skewed_runtime::EVEN + self.random(|rng| rng.u64(..=2 * self.skew)) - self.skew;
+        let speed = EVEN + self.random(|rng| rng.u64(..=2 * self.skew)) - self.skew;
         AtSpeed::new(speed, self.start_at(node, speed)).await;
         lock(&self.starting).remove(&node);
     }
 
     async fn start_at(self: &Arc<Self>, node: u64, speed: u64) {
         let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed);
+        let Some(media) = lock(&self.media).get(&node).cloned() else { return };
+        let seed = self.random(|rng| rng.u64(..));
+        let disk = Disk::new(media.directory, speed, seed);
+        if self.history.terms() > 0 && self.random(|rng| rng.u32(..8) == 0) {
+            self.end_within_a_call(node, &disk);
+        }
         let opening = Opening {
+            disk: disk.clone(),
             node: NodeId(node),
-            seed: self.random(|rng| rng.u64(..)),
+            seed,
             segment_bytes: self.segment_bytes,
+            keep_snapshots: self.keep_snapshots,
             durability: self.settings.durability,
-            speed,
             faults: self.faults,
         };
-        let opened = lock(&self.media)[&node].open(opening);
-        let Opened { driver, log, disk, heal } = match opened {
-            Ok(opened) => opened,
-            Err(error) => return self.history.fail(format!("member {node} does not open its log: {error}")),
+        match self.start_process(node, incarnation, &disk, media.open(opening)).await {
+            Ok(running) if lock(&self.media).contains_key(&node) && disk.is_alive() => {
+                self.history.note(format_args!("member {node} runs"));
+                lock(&self.running).insert(node, running.clone());
+                drop(Simulated::spawn(self.clone().take_snapshots(node, running)));
+            }
+            // It ended, or was removed meanwhile.
+            Ok(running) => {
+                self.network.disconnect(node);
+                disk.end();
+                self.bury(running);
+            }
+            Err(error) if disk.is_alive() => {
+                self.history.fail(format!("member {node} does not start: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn start_process(
+        self: &Arc<Self>,
+        node: u64,
+        incarnation: u64,
+        disk: &Arc<Disk>,
+        opened: io::Result<Opened>,
+    ) -> io::Result<Running> {
+        let Opened { driver, log, heal } = opened?;
+        let memory = Arc::new(Mutex::new(Memory::new(log.clone(), self.faults.keeps_memory_behind_a_cut)));
+        drop(lock(&memory).engine(None).map_err(io::Error::other)?);
+        let peer = Arc::new(Peer::new(disk.clone()));
+        let watcher = Watcher {
+            world: self.clone(),
+            node,
+            incarnation,
+            disk: disk.clone(),
+            peer: peer.clone(),
+            memory: memory.clone(),
         };
-        let peer = Arc::new(Peer::new(disk.clone(), lock(&self.media)[&node].directory));
-        let watcher = Watcher { world: self.clone(), node, incarnation, peer: peer.clone() };
         let heal = heal.map(|heal| {
             let world = self.clone();
             Box::new(move || {
@@ -185,34 +260,76 @@ impl World {
             driver,
             listener: Arc::new(watcher),
             heal,
+            sender: self.sender,
             faults: self.faults,
         };
         let wire = Wire::new(self.network.clone(), node, peer.clone());
-        match Node::start(parts, wire).await {
-            // It was removed meanwhile.
-            Ok(started) if !lock(&self.media).contains_key(&node) => {
-                bury(Running { memory: Arc::default(), node: started, log, disk });
-            }
-            Ok(started) => {
-                self.history.note(format_args!("member {node} runs"));
-                self.network.connect(node, started.clone(), peer);
-                lock(&self.running)
-                    .insert(node, Running { memory: Arc::default(), node: started, log, disk });
-            }
-            Err(error) => self.history.fail(format!("member {node} does not start: {error}")),
+        let started = Node::start(parts, wire).await?;
+        if disk.is_alive() {
+            self.network.connect(node, started.clone(), peer);
         }
+        let moved = Arc::new(Notify::new());
+        let waker = moved.clone();
+        log.set_listener(Box::new(move |_| waker.notify_waiters()));
+        Ok(Running { memory, seen: Arc::default(), node: started, log, moved, disk: disk.clone() })
+    }
+
+    /// Has a process end within one of the next calls of its storage.
+    pub(super) fn end_within_a_call(self: &Arc<Self>, node: u64, disk: &Arc<Disk>) {
+        let (calls, has_power, pause_ms) = self.random(|rng| {
+            let most = if rng.bool() { 12 } else { 80 };
+            (rng.u64(1..most), rng.bool(), rng.u64(1..300))
+        });
+        let (world, of) = (self.clone(), disk.clone());
+        disk.fuse.light(calls, Box::new(move || world.die(node, &of, has_power, pause_ms)));
+    }
+
+    /// Ends a process at this very moment, in the middle of whatever it does, and starts it again later.
+    fn die(self: &Arc<Self>, node: u64, disk: &Arc<Disk>, has_power: bool, pause_ms: u64) {
+        if self.is_healing.load(Ordering::Relaxed) || !disk.is_alive() {
+            return;
+        }
+        // Few may run that know how large the group is now: one loss at a time is never too many.
+        let is_first = self.lost().iter().all(|lost| *lost == node);
+        let may_lose = self.settings.durability == Durability::Always || (is_first && self.may_lose(node));
+        let power = (!has_power && may_lose).then(|| self.random(|rng| rng.u64(..)));
+        disk.end();
+        count(&self.counts.torn);
+        self.lose_memory(node, disk.directory, power);
+        let (world, disk) = (self.clone(), disk.clone());
+        drop(at_speed(EVEN, || {
+            Simulated::spawn(async move {
+                let is_its =
+                    lock(&world.running).get(&node).is_some_and(|found| Arc::ptr_eq(&found.disk, &disk));
+                if is_its && let Some(running) = world.kill(node) {
+                    world.bury(running);
+                }
+                Simulated::sleep(Duration::from_millis(pause_ms)).await;
+                while lock(&world.starting).contains(&node) {
+                    Simulated::sleep(LOOK_PAUSE).await;
+                }
+                if !lock(&world.running).contains_key(&node) {
+                    world.start(node).await;
+                }
+            })
+        }));
+    }
+
+    /// Leaves of a member's disk what a process finds that begins now.
+    fn lose_memory(&self, node: u64, directory: RandomId, power: Option<u64>) {
+        let unsynced = self.settings.durability != Durability::Always;
+        if let Some(media) = lock(&self.media).get_mut(&node).filter(|media| media.directory == directory) {
+            *media = media.after_crash(power, unsynced);
+        }
+        self.history.note(format_args!("member {node} ends, power failure {}", power.is_some()));
     }
 
     /// Ends a member's process, and starts it again later.
     pub(super) fn crash(self: &Arc<Self>, node: u64, has_power: bool, pause_ms: u64) {
         let power = (!has_power && self.may_lose(node)).then(|| self.random(|rng| rng.u64(..)));
         let Some(running) = self.kill(node) else { return };
-        let unsynced = self.settings.durability != Durability::Always;
-        if let Some(media) = lock(&self.media).get_mut(&node) {
-            media.crash(power, unsynced);
-        }
-        self.history.note(format_args!("member {node} ends, power failure {}", power.is_some()));
-        bury(running);
+        self.lose_memory(node, running.disk.directory, power);
+        self.bury(running);
         let world = self.clone();
         drop(Simulated::spawn(async move {
             Simulated::sleep(Duration::from_millis(pause_ms)).await;
@@ -229,7 +346,7 @@ impl World {
         drop(self.provide(node));
         lock(&self.wiped).insert(node);
         self.history.note(format_args!("member {node} loses its disk"));
-        bury(running);
+        self.bury(running);
         let world = self.clone();
         drop(Simulated::spawn(async move {
             Simulated::sleep(Duration::from_millis(50)).await;
@@ -240,7 +357,7 @@ impl World {
     /// Ends a member's process.
     pub(super) fn kill(&self, node: u64) -> Option<Running> {
         let running = lock(&self.running).remove(&node)?;
-        running.disk.is_alive.store(false, Ordering::Relaxed);
+        running.disk.end();
         self.network.disconnect(node);
         count(&self.counts.crashes);
         Some(running)
@@ -295,15 +412,11 @@ impl World {
 
     /// Compares the logs of all members that run.
     pub(super) fn check(&self) {
-        let running = lock(&self.running);
+        let running = lock(&self.running).clone();
         let wiped = lock(&self.wiped).clone();
         let known = running.iter().filter(|(node, _)| self.faults.admits_new_disks || !wiped.contains(node));
-        let logs: Vec<_> =
-            known.map(|(node, running)| (*node, entries(running.node.driver.member()))).collect();
-        for (node, seen) in &logs {
-            self.history.note_committed(*node, &running[node].log, seen);
-        }
-        self.history.match_logs(&logs);
+        known.for_each(|(_, running)| self.note_log(running));
+        running.iter().for_each(|(node, running)| self.compare_digest(*node, running));
         let leased: Vec<_> = running
             .iter()
             .filter(|(_, running)| running.leading().is_some_and(|term| running.has_lease(term)))
@@ -315,10 +428,22 @@ impl World {
     }
 }
 
-/// Ends what is left of a killed process. Nothing waits for that: its disk takes no more jobs.
-pub(super) fn bury(running: Running) {
-    drop(Simulated::spawn(async move {
-        running.node.shutdown().await;
-        running.node.driver.close();
-    }));
+impl World {
+    /// Compares what is new in the log of a member.
+    pub(super) fn note_log(&self, running: &Running) {
+        let seen = &mut *lock(&running.seen);
+        let node = running.node.me().0;
+        self.history.note_log(node, &running.log, running.node.driver.member(), seen);
+    }
+
+    /// Ends what is left of a killed process. Nothing waits for that: its disk takes no more jobs.
+    pub(super) fn bury(self: &Arc<Self>, running: Running) {
+        let world = self.clone();
+        drop(Simulated::spawn(async move {
+            if !running.node.shutdown().await {
+                world.history.fail(format!("the consensus of member {} does not end", running.node.me()));
+            }
+            running.node.driver.close();
+        }));
+    }
 }

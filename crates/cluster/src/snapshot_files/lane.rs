@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::receiver::SnapshotReceiver;
+use super::waiting::{OnTokio, Waiting};
 
 /// Answers the requests of a connection of the snapshot lane until they end. Files are written on
 /// threads that may wait for the disk, one request at a time.
@@ -17,17 +17,10 @@ pub async fn serve_snapshot_lane(
 ) {
     while let Some(request) = requests.recv().await {
         let receiver = Arc::clone(receiver);
-        let answer =
-            spawn_blocking(move || receiver.lock().unwrap_or_else(PoisonError::into_inner).answer(&request));
-        match answer.await {
-            Ok(answer) => {
-                if answers.send(answer).await.is_err() {
-                    return;
-                }
-            }
-            // The runtime ends.
-            Err(error) if error.is_cancelled() => return,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        let answer = move || receiver.lock().unwrap_or_else(PoisonError::into_inner).answer(&request);
+        let Some(answer) = OnTokio::run_blocking(answer).await else { return };
+        if answers.send(answer).await.is_err() {
+            return;
         }
     }
 }

@@ -8,8 +8,8 @@
 //! is sent in chunks. See [`SnapshotReceiver`] for what survives, and [`Outgoing`] for a transfer
 //! without tasks and threads.
 //!
-//! Each module uses only modules before it: fields ─► `file_list` ─► message, `list_file` ─► receiver,
-//! outgoing ─► interrupted, sender, lane.
+//! Each module uses only modules before it: fields, waiting ─► `file_list` ─► message, `list_file` ─►
+//! receiver, outgoing ─► interrupted, sender, lane.
 
 mod fields;
 mod file_list;
@@ -20,6 +20,7 @@ mod message;
 mod outgoing;
 mod receiver;
 mod sender;
+mod waiting;
 
 pub use file_list::{FILES_MAX, FileName, InvalidName, META_BYTES_MAX};
 pub use interrupted::InterruptedInstallation;
@@ -29,3 +30,4 @@ pub(crate) use message::probe;
 pub use outgoing::{Outgoing, OutgoingFiles, SendError};
 pub use receiver::{Installed, ReceiverLimits, SnapshotReceiver};
 pub use sender::{SenderSettings, SnapshotSender};
+pub(crate) use waiting::{OnTokio, Waiting};

@@ -1,12 +1,11 @@
 //! Sends the files of a snapshot over a transport, at a limited rate.
 
 use std::collections::VecDeque;
+use std::ops::Add;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep, sleep_until};
-
 use super::outgoing::{Outgoing, OutgoingFiles, SendError};
+use super::waiting::{OnTokio, Waiting};
 use crate::ids::NodeId;
 use crate::net::{Lane, Transport};
 
@@ -58,16 +57,33 @@ impl SnapshotSender {
         transport: &T,
         to: NodeId,
     ) -> Result<(), SendError> {
+        self.send_on::<OnTokio, T>(files, transport, to).await
+    }
+
+    /// Does the same on any runtime.
+    pub(crate) async fn send_on<W: Waiting, T: Transport>(
+        &self,
+        files: OutgoingFiles,
+        transport: &T,
+        to: NodeId,
+    ) -> Result<(), SendError> {
         let mut outgoing = Outgoing::new(files, self.settings.chunk_bytes);
         let mut answers = VecDeque::new();
-        let mut pace = Pace::new(self.settings.bytes_per_second);
+        let mut pace = Pace::new(self.settings.bytes_per_second, W::now());
         let mut failures = 0;
         while !outgoing.is_done() {
             while answers.len() < self.settings.chunks_under_way.max(1) {
                 let request;
-                (outgoing, request) = next_request(outgoing).await;
+                // Reads the next chunk.
+                let read = W::run_blocking(move || {
+                    let request = outgoing.next_request();
+                    (outgoing, request)
+                });
+                // Otherwise the runtime of this member ends.
+                let ended = SendError::Unreachable { attempts: failures };
+                (outgoing, request) = read.await.ok_or(ended)?;
                 let Some(request) = request? else { break };
-                sleep_until(pace.leave_at(Instant::now(), request.len())).await;
+                W::sleep_until(pace.leave_at(W::now(), request.len())).await;
                 answers.push_back(transport.send(to, Lane::Snapshot, request));
             }
             let answer = match answers.pop_front() {
@@ -86,7 +102,7 @@ impl SnapshotSender {
                     if failures >= self.settings.attempts.max(1) {
                         return Err(SendError::Unreachable { attempts: failures });
                     }
-                    sleep(self.settings.retry_pause).await;
+                    W::sleep_until(W::now() + self.settings.retry_pause).await;
                 }
             }
         }
@@ -94,34 +110,22 @@ impl SnapshotSender {
     }
 }
 
-/// Reads the next chunk on a thread that may wait for the disk.
-async fn next_request(mut outgoing: Outgoing) -> (Outgoing, Result<Option<Vec<u8>>, SendError>) {
-    let read = spawn_blocking(move || {
-        let request = outgoing.next_request();
-        (outgoing, request)
-    });
-    match read.await {
-        Ok(read) => read,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
 /// Spreads bytes over time.
 #[derive(Debug)]
-struct Pace {
+struct Pace<I> {
     bytes_per_second: u64,
     /// When the next bytes may leave.
-    next: Instant,
+    next: I,
 }
 
-impl Pace {
-    fn new(bytes_per_second: u64) -> Self {
-        Self { bytes_per_second: bytes_per_second.max(1), next: Instant::now() }
+impl<I: Copy + Ord + Add<Duration, Output = I>> Pace<I> {
+    fn new(bytes_per_second: u64, now: I) -> Self {
+        Self { bytes_per_second: bytes_per_second.max(1), next: now }
     }
 
     /// Returns when these bytes may leave. Time that was not used is not made up for: no burst follows a
     /// pause.
-    fn leave_at(&mut self, now: Instant, bytes: usize) -> Instant {
+    fn leave_at(&mut self, now: I, bytes: usize) -> I {
         let leave = self.next.max(now);
         self.next = leave + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
         leave
@@ -134,8 +138,8 @@ mod tests {
 
     #[test]
     fn bytes_take_the_time_of_their_rate_and_pauses_are_not_made_up_for() {
-        let mut now = Instant::now();
-        let mut pace = Pace::new(1000);
+        let mut now = std::time::Instant::now();
+        let mut pace = Pace::new(1000, now);
         for _ in 0..2 {
             let begin = now;
             for _ in 0..10 {
