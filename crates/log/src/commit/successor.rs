@@ -1,6 +1,7 @@
 //! Beginning a segment: what makes a prepared file the log's last segment.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::buffer::Cut;
 use crate::error::Failure;
@@ -36,6 +37,10 @@ impl Committer {
         self.is_cut = false;
         self.offset = segment.data_offset;
         let replaced = self.shared.table().insert(segment.clone());
+        if replaced.is_some() {
+            // Readers that stand in the empty one go to this one, before anything in it is committed.
+            self.shared.cuts.fetch_add(1, Ordering::AcqRel);
+        }
         // With the same first record it has the same name, and is replaced already.
         if let Some(empty) = replaced.filter(|empty| empty.name != segment.name) {
             let removed = storage.remove(&empty.name).and_then(|()| storage.sync_dir());

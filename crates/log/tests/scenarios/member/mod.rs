@@ -111,6 +111,31 @@ fn a_term_begins_behind_a_gap_at_the_same_record_on_every_member() {
 }
 
 #[test]
+fn a_reader_goes_on_in_the_segment_that_takes_the_place_of_an_empty_one() {
+    let storage = MemoryStorage::new();
+    let (log, member) = leader(&storage);
+    write(&log, &member, 1, &[b"one", b"two"]);
+    member.sync().expect("syncs");
+    member.pause();
+    let lsn = begin_term(&member, 2);
+    // The machine loses power: the term's segment is there, and nothing that was written to it.
+    let storage = storage.fork();
+    let name = format!("segment-{:020}.tide", lsn.0);
+    let mut bytes = storage.read(&name).expect("the term has a segment");
+    bytes[4096..].fill(0);
+    storage.put(&name, bytes);
+    let (log, member, _) = open(&storage);
+    assert_eq!(member.last_entry().id, id(2, 1));
+    let mut tail = log.tail(member.last_entry().last.next()).expect("begins");
+    assert!(tail.next_committed_batch().expect("reads").is_none());
+    // The next term begins with the same record, in a segment of the same name.
+    assert_eq!(begin_term(&member, 3), lsn);
+    member.commit(lsn);
+    let batch = tail.next_committed_batch().expect("reads").expect("is committed");
+    assert_eq!((batch.first_lsn(), batch.last_lsn()), (lsn, lsn));
+}
+
+#[test]
 fn entries_of_every_size_are_read_back_as_they_were_written() {
     let storage = MemoryStorage::new();
     let (log, member) = leader(&storage);
