@@ -100,10 +100,18 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
         }
     };
     if let Some(problem) = &said.problem {
-        found.push(finding(
-            format!("member {node}: {problem}"),
-            format!("repair the cause and restart member {node}; its standard error says more"),
-        ));
+        let remedy = match said.role.as_str() {
+            "failed" => format!("repair the cause and restart member {node}; its standard error says more"),
+            "leader" => {
+                "repair the cause: the member then goes on by itself; `tidemark cluster transfer NODE` \
+                         lets another member lead until then"
+                    .to_owned()
+            }
+            _ => {
+                "repair the cause: the member then goes on by itself; its standard error says more".to_owned()
+            }
+        };
+        found.push(finding(format!("member {node}: {problem}"), remedy));
     }
     match said.role.as_str() {
         "stranger" => found.push(finding(
@@ -231,6 +239,15 @@ pub(super) mod tests {
             second.problem = Some("the log has failed: EIO".into());
         });
         assert_eq!(disk, ["member 2: the log has failed: EIO"]);
+        for (role, words) in
+            [("failed", "restart member 2"), ("leader", "transfer NODE"), ("follower", "by itself")]
+        {
+            let mut picture = well();
+            let second = picture.members[1].said.as_mut().expect("it answers");
+            (second.role, second.problem) = (role.into(), Some("the log cannot grow".into()));
+            let found = findings(&picture);
+            assert!(found.iter().any(|finding| finding.remedy.contains(words)), "{role}: {found:?}");
+        }
         let change = wrong(|picture| {
             let leader = picture.members[0].said.as_mut().expect("it answers");
             leader.last_change = Some("removal of member 9".into());
