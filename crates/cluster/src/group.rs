@@ -214,6 +214,29 @@ impl Group {
         Ok(raised.get().copied())
     }
 
+    /// Has a member vote that may have lost what it acknowledged, with what it has. What it lacks is gone if
+    /// no other member has it. Returns before it votes; a member that votes already is not changed.
+    pub fn accept_loss(&self) {
+        self.node.accept_loss();
+    }
+
+    /// Hands the lead over to `to`, because this member cannot write: as
+    /// [`transfer`](Consensus::transfer), and where that fails because this log takes nothing more, without
+    /// a pause. Then clients lose what was executed here and is not committed, as if this member had
+    /// died. Blocks for up to about twice `patience`.
+    ///
+    /// # Errors
+    /// As those of a transfer.
+    pub fn give_away(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        match self.transfer(to, patience) {
+            Err(ChangeError::NotPaused(_) | ChangeError::NotCaughtUp { .. }) => {}
+            transferred => return transferred,
+        }
+        let _alone = self.alone()?;
+        let node = self.node.clone();
+        self.change(async move { node.hand_over_at_once(to, patience).await })
+    }
+
     fn change(
         &self,
         change: impl Future<Output = Result<(), ChangeError>> + Send + 'static,

@@ -9,6 +9,7 @@
 //! | how members are connected, and who is refused | [`net`] |
 //! | how a snapshot gets to another member | [`snapshot_files`], `raft::snapshots` |
 //! | where a log begins when its first entries are gone | `beginning`, `raft::keeping` |
+//! | how a member becomes the only one of a group, with the log that it has | `alone` |
 //! | what a member has voted, and whether it may have lost what it acknowledged | [`vote_file`], [`suspicion`] |
 //! | what the library is told and asked | `raft` |
 //! | which kinds of records the log may have | [`Level`], `raft::levels` |
@@ -18,10 +19,11 @@
 //!
 //! Each module uses only modules before it: [`ids`], [`Level`], `term`, `codec`, `slot_file` ─► [`vote_file`],
 //! [`suspicion`], `member`, `settings` ─► `entry` ─► [`wire`] ─► [`net`] ─► [`snapshot_files`] ─►
-//! `beginning` ─► `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start` ─► `consensus` ─►
+//! `beginning` ─► `driver` ─► `role`, `lease`, `acks` ─► `reign` ─► `pump`, `start`, `alone` ─► `consensus` ─►
 //! `raft` ─► `group`. No type of openraft leaves `raft`.
 
 mod acks;
+mod alone;
 mod beginning;
 mod codec;
 mod consensus;
@@ -53,6 +55,7 @@ mod term;
 pub mod vote_file;
 pub mod wire;
 
+pub use alone::found_alone;
 pub use beginning::Installation;
 pub use consensus::{ChangeError, Consensus, GroupStatus, Refusal};
 pub use driver::VoteStore;

@@ -89,6 +89,11 @@ impl Reign {
         self.listener.progressed();
     }
 
+    /// Asks the server for a snapshot that can be sent to another member.
+    pub(crate) fn want_snapshot(&self) {
+        self.listener.snapshot_wanted();
+    }
+
     /// Ends `term`, because a batch of it was refused.
     pub(crate) fn lose(self: &Arc<Self>, term: Term) {
         let ended = self.role.lose(term, || self.driver.member().pause());

@@ -58,6 +58,9 @@ pub trait TermListener: Send + Sync + 'static {
     fn damaged(&self, _damage: &str) {}
     /// What the other members have acknowledged may have changed. Called often.
     fn progressed(&self) {}
+    /// Another member lacks what came before the beginning of this log, and there is no snapshot that could
+    /// be sent. Called until there is one.
+    fn snapshot_wanted(&self) {}
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
     /// them is dropped and built again from the log.
     fn cut(&self, lsn: Lsn);

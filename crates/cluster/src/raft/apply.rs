@@ -175,6 +175,10 @@ impl<C: Cfg> RaftStateMachine<C> for Apply {
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Referred>, io::Error> {
         let found = self.find().await;
+        if found.snapshot.lsn.is_none() && found.meta.last_log_id.is_some() {
+            // The log of a group that began alone: nothing was sent before.
+            self.reign.want_snapshot();
+        }
         Ok(found.meta.last_log_id.is_some().then_some(found))
     }
 }

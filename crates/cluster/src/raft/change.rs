@@ -39,7 +39,9 @@ impl<C: Cfg> Node<C> {
             let status = self.status();
             let has = status.matching.get(&to.0).map_or(0, |id| id.index);
             let behind = status.last.index.saturating_sub(has);
-            if behind <= LAG_MAX {
+            // What is before the beginning of the log comes with a snapshot, however few entries that are.
+            let begins = self.driver.beginning().map_or(0, |beginning| beginning.end.id.index);
+            if behind <= LAG_MAX && has >= begins {
                 return Ok(());
             }
             self.look_again(term, until, behind).await?;
@@ -115,6 +117,15 @@ impl<C: Cfg> Node<C> {
             C::sleep(LOOK_PAUSE).await;
         }
         Ok(())
+    }
+
+    /// Has `to` lead in the place of this member, whatever this log still waits for.
+    ///
+    /// # Errors
+    /// As those of [`hand_over`](Self::hand_over), or `to` does not vote.
+    pub(crate) async fn hand_over_at_once(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
+        self.check_transfer(to)?;
+        self.hand_over(self.leading_term()?, to, self.now() + patience).await
     }
 
     /// Adds a member that receives the log and does not vote, unless it is there already.

@@ -92,6 +92,11 @@ impl<C: Cfg> Node<C> {
         self.acks.is_since(id, term.0, since)
     }
 
+    /// See [`Group::accept_loss`](crate::Group::accept_loss).
+    pub(crate) fn accept_loss(&self) {
+        self.standing.accept_loss();
+    }
+
     /// The name of this member.
     pub(crate) fn me(&self) -> NodeId {
         NodeId(*self.raft.node_id())
@@ -121,6 +126,7 @@ impl<C: Cfg> Node<C> {
     }
 
     pub(crate) fn status(&self) -> NodeStatus {
+        let since = self.reign.role.leading().and_then(|term| self.quorum_since(term));
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let replication = metrics.replication.iter().flatten();
@@ -131,11 +137,8 @@ impl<C: Cfg> Node<C> {
             applied: from_log_id(applied.last),
             is_named: applied.names(self.me()),
             matching: replication.map(|(node, id)| (*node, from_log_id(*id))).collect(),
-            quorum_age: metrics.last_quorum_acked.map(|acked| {
-                let acked: InstantOf<C> = *acked;
-                if acked < C::now() { C::now() - acked } else { Duration::ZERO }
-            }),
             level: from_membership(metrics.membership_config.membership()).level(),
+            quorum_age: since.map(|since| self.now().saturating_sub(since)),
             is_suspect: self.standing.is_suspect(),
             failure: metrics.running_state.as_ref().err().map(ToString::to_string),
         }

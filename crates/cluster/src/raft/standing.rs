@@ -8,20 +8,34 @@ pub type Heal = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// Whether this member may have lost what it acknowledged.
 #[derive(Debug)]
-pub(crate) struct Standing(AtomicBool);
+pub(crate) struct Standing {
+    is_suspect: AtomicBool,
+    /// What is lost is to be taken for gone.
+    is_accepted: AtomicBool,
+}
 
 impl Standing {
     pub(crate) fn new(is_suspect: bool) -> Self {
-        Self(AtomicBool::new(is_suspect))
+        Self { is_suspect: AtomicBool::new(is_suspect), is_accepted: AtomicBool::new(false) }
     }
 
     /// Returns whether the member has no vote. One load.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.is_suspect.load(Ordering::Acquire)
+    }
+
+    /// Has the member vote with what it has.
+    pub(crate) fn accept_loss(&self) {
+        self.is_accepted.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the member is to vote with what it has.
+    pub(super) fn is_loss_accepted(&self) -> bool {
+        self.is_accepted.load(Ordering::Acquire)
     }
 
     /// Gives the member its vote.
     pub(super) fn end(&self) {
-        self.0.store(false, Ordering::Release);
+        self.is_suspect.store(false, Ordering::Release);
     }
 }

@@ -40,7 +40,8 @@ use super::types::Cfg;
 use crate::net::Transport;
 
 impl<C: Cfg> Node<C> {
-    /// Waits until a leader has caught this member up, ends the suspicion, and votes from then on.
+    /// Waits until a leader has caught this member up, or its operator accepts what is lost, ends the
+    /// suspicion, and votes from then on.
     /// `began_in` is the term of the ballot that the start found.
     pub(super) async fn regain_vote<T: Transport>(self, transport: T, began_in: u64, heal: Heal) {
         let mut asked = None;
@@ -48,6 +49,9 @@ impl<C: Cfg> Node<C> {
             C::sleep(self.settings.heartbeat).await;
             if self.status().failure.is_some() {
                 return;
+            }
+            if self.standing.is_loss_accepted() {
+                break;
             }
             let term = self.driver.ballot().map_or(0, |ballot| ballot.term);
             let known = asked.filter(|(of, _)| *of == term);

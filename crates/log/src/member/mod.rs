@@ -72,6 +72,12 @@ impl Member {
         next_behind(newest)
     }
 
+    /// Returns the LSN of the next record: behind every LSN that a single node, whose log this was, may
+    /// have given out.
+    pub fn next_lsn(&self) -> Lsn {
+        self.shared.lock().next
+    }
+
     /// Sets what an appender calls when records can be taken again after a
     /// [`try_take`](Self::try_take) that found none: once for any number of records. It must return
     /// quickly, because it runs on the appender's thread.
