@@ -74,7 +74,7 @@ pub use abort_on_panic::abort_on_panic;
 pub use command::handshake::same_secret;
 pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
-pub use group::{NodeError, SeatError};
+pub use group::{ClusterStatus, MemberStatus, MissingField, NodeError, SeatError};
 pub use net::listener::ListenError;
 pub use run::run;
 pub use server::{Server, StartError, StopError, Stopper};

@@ -346,8 +346,18 @@ impl Server {
                 server.load()?;
                 continue;
             }
-            let stopped = left.node.take().map_or(Ok(()), |node| node.close());
+            let node = left.node.take();
+            let begins_again = node.as_ref().is_some_and(|node| node.begins_again());
+            let stopped = node.map_or(Ok(()), |node| node.close());
+            let clock = left.opened.log.clock().clone();
             left.opened.log.close().map_err(StopError::Log)?;
+            if begins_again && result.is_ok() && stopped.is_ok() && !left.current.is_stopped() {
+                server = Self::open_with(left.config, clock)?;
+                server.current = left.current;
+                server.current.replace(&server.shared);
+                server.load()?;
+                continue;
+            }
             return result.and(stopped.map_err(StopError::Node));
         }
     }
@@ -434,9 +444,14 @@ struct Current {
 }
 
 impl Current {
+    /// Whether the server was told to stop.
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
     fn replace(&self, shared: &Arc<Shared>) {
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(shared);
-        if self.is_stopped.load(Ordering::SeqCst) {
+        if self.is_stopped() {
             shared.stop();
         }
     }

@@ -1,4 +1,5 @@
-//! `CLUSTER STATUS`, and the subcommands that change the group: `TRANSFER`, `FAILOVER`, `JOIN` and `FORGET`.
+//! `CLUSTER STATUS`, and the subcommands that change the group: `TRANSFER`, `FAILOVER`, `JOIN`, `FORGET`
+//! and `RECOVER`.
 //!
 //! The leader makes changes; another member answers `MOVED` with its address, as to a command with a key. A
 //! change goes on behind its answer: `CLUSTER STATUS` says how it ended.
@@ -123,6 +124,23 @@ pub(crate) fn join(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     begin(session, Change::Join(member), cx)
 }
 
+/// `CLUSTER RECOVER VOTE | ALONE`
+pub(crate) fn recover(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let [_, _, how] = args else { return Err(CommandError::Syntax) };
+    let (_, operations) = operations(cx)?;
+    let client = session.client.address.clone();
+    let recovered = if parse::is(how, "VOTE") {
+        operations.accept_loss(&client)
+    } else if parse::is(how, "ALONE") {
+        operations.begin_alone(client)
+    } else {
+        return Err(CommandError::Syntax);
+    };
+    recovered.map_err(|error| CommandError::Text(error.into()))?;
+    session.outbox.reply.ok();
+    Ok(())
+}
+
 /// `CLUSTER STATUS`
 pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     let (group, operations) = operations(cx)?;
@@ -137,7 +155,7 @@ pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     let is_loaded = cx.shared.engine.is_loaded();
     let applied = cx.shared.engine.applied();
     let reply = &mut session.outbox.reply;
-    reply.map(19);
+    reply.map(21);
     text(reply, "cluster", &view.cluster.to_string());
     count(reply, "node", view.me.0);
     text(reply, "version", &view.build.version);
@@ -147,12 +165,14 @@ pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     optional_count(reply, "leader", view.leader.map(|leader| leader.0));
     count(reply, "term", view.term.0);
     count(reply, "last_entry", view.last);
+    count(reply, "last_entry_term", view.last_term.0);
     count(reply, "committed_entry", view.committed);
     count(reply, "committed_lsn", log.committed().0);
     count(reply, "applied_lsn", applied.0);
     optional_count(reply, "quorum_age_ms", view.quorum_age.map(|age| age.as_millis() as u64));
     let is_fresh = group.leads() || group.consensus().is_fresh();
     count(reply, "fresh", u64::from(is_fresh));
+    count(reply, "suspect", u64::from(view.is_suspect));
     optional_text(reply, "problem", view.failure.as_deref().or(problem.as_deref()));
     optional_text(reply, "change", view.change.as_deref());
     optional_text(reply, "last_change", view.last_change.as_ref().map(|(change, _)| change.as_str()));

@@ -11,8 +11,11 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, String> {
     if members.is_empty() {
         return Ok(members);
     }
-    if !matches!(members.len(), 3 | 5) {
-        return Err(format!("names {} members; a cluster begins with 3 or 5", members.len()));
+    if !matches!(members.len(), 1 | 3 | 5) {
+        return Err(format!(
+            "names {} members; a cluster begins with 3 or 5, or with 1 that others join",
+            members.len()
+        ));
     }
     let addresses = members.iter().flat_map(|member| [&member.peer_address, &member.client_address]);
     let mut met = BTreeSet::new();
@@ -107,6 +110,7 @@ mod tests {
         assert_eq!(show_members(&three), THREE);
         assert_eq!(members(&THREE.replace(',', " ")), Ok(three));
         assert_eq!(members(""), Ok(vec![]));
+        assert_eq!(members("4=a:1/a:2").expect("valid").len(), 1, "others join it");
     }
 
     #[test]
@@ -125,7 +129,7 @@ mod tests {
     #[test]
     fn what_is_no_list_of_members_is_refused_in_words() {
         let refusals = [
-            ("1=a:1/a:2", "3 or 5"),
+            ("1=a:1/a:2,2=b:1/b:2", "3 or 5, or with 1"),
             ("1=a:1/a:2,2=b:1", "'2=b:1' is not a member"),
             ("x=a:1/a:2", "'x=a:1/a:2' is not a member"),
             ("1=a:1/a:2,2=b:1/b:2,3=c:1/:2", "'3=c:1/:2' is not a member"),

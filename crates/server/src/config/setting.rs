@@ -1221,7 +1221,8 @@ pub static SETTINGS: &[Setting] = &[
         placeholder: "MEMBERS",
         help: "The members that found the cluster, the same for each: 3 or 5, each as NUMBER=PEERS/CLIENTS with the \
                addresses at which it listens for other members and for clients, such as \
-               1=10.0.0.1:8379/10.0.0.1:7379, separated by commas. Read at the first start of a directory.",
+               1=10.0.0.1:8379/10.0.0.1:7379, separated by commas; or 1 that others join, whose directory may have \
+               the data of a single server. Read at the first start of a directory.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",

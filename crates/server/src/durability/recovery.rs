@@ -68,6 +68,7 @@ pub(crate) fn open(config: &Config, clock: Clock) -> Result<OpenLog, RecoverErro
         installation.complete(&member).map_err(NodeError::Start)?;
     }
     log.block_files().set_part(membership.part_of_numbers());
+    membership.begin_alone(config, &log, &member)?;
     membership.end_recovery(config)?;
     Ok(OpenLog { log: Arc::new(log), membership: Some((membership, member)), recovery })
 }

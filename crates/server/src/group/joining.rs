@@ -1,5 +1,6 @@
 //! What a member asks the other members' servers, as a client of theirs.
 
+use super::cluster_status::ClusterStatus;
 use super::seat::Seat;
 use crate::config::Config;
 use crate::resp::decode::Limits;
@@ -59,6 +60,8 @@ pub(super) fn call(address: &str, password: &str, command: &[&str]) -> io::Resul
 pub(super) struct Told {
     pub(super) cluster: RandomId,
     pub(super) is_leader: bool,
+    /// The member votes, and nothing is wrong with its disk.
+    pub(super) can_lead: bool,
     pub(super) leader: Option<NodeId>,
     /// Time since most members have acknowledged it, if it leads.
     pub(super) quorum_age: Option<Duration>,
@@ -73,35 +76,28 @@ pub(super) fn ask(address: &str, password: &str) -> io::Result<Told> {
     if let Some(error) = answer.as_error() {
         return Err(io::Error::other(String::from_utf8_lossy(error).into_owned()));
     }
-    told(&answer).ok_or_else(|| io::Error::other("its answer to CLUSTER STATUS is not one of this version"))
+    told(&answer).map_err(io::Error::other)
 }
 
-fn told(answer: &Value) -> Option<Told> {
-    let field = |map: &Value, name: &str| {
-        let pairs = map.as_pairs()?;
-        let found = pairs.into_iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes()));
-        found.map(|(_, value)| value.clone())
-    };
-    let text = |map: &Value, name: &str| String::from_utf8(field(map, name)?.as_bytes()?.to_vec()).ok();
-    let number = |map: &Value, name: &str| u64::try_from(field(map, name)?.as_integer()?).ok();
-    let member = |map: &Value| {
-        Some(Member {
-            id: NodeId(number(map, "node")?),
-            peer_address: text(map, "peers")?,
-            client_address: text(map, "clients")?,
-            directory: text(map, "directory").and_then(|directory| directory.parse().ok()),
-            is_voter: number(map, "votes")? == 1,
-        })
-    };
-    Some(Told {
-        cluster: text(answer, "cluster")?.parse().ok()?,
-        is_leader: text(answer, "role")? == "leader",
-        leader: number(answer, "leader").map(NodeId),
-        quorum_age: number(answer, "quorum_age_ms").map(Duration::from_millis),
-        // Builds of the first level state none.
-        level: number(answer, "cluster_level")
-            .map_or(Some(Level::FIRST), |level| u8::try_from(level).ok().map(Level))?,
-        members: field(answer, "members")?.as_elements()?.iter().map(member).collect::<Option<_>>()?,
+fn told(answer: &Value) -> Result<Told, String> {
+    let status = ClusterStatus::of(answer).map_err(|error| error.to_string())?;
+    let members = status.members.into_iter().map(|member| Member {
+        id: NodeId(member.node),
+        peer_address: member.peers,
+        client_address: member.clients,
+        directory: member.directory.and_then(|directory| directory.parse().ok()),
+        is_voter: member.votes,
+    });
+    Ok(Told {
+        cluster: status.cluster.parse().map_err(|error| format!("the cluster's id: {error}"))?,
+        is_leader: status.role == "leader",
+        can_lead: status.role == "follower" && status.problem.is_none() && !status.is_suspect,
+        leader: status.leader.map(NodeId),
+        quorum_age: status.quorum_age_ms.map(Duration::from_millis),
+        level: u8::try_from(status.cluster_level)
+            .map(Level)
+            .map_err(|error| format!("the cluster's level: {error}"))?,
+        members: members.collect(),
     })
 }
 
@@ -161,7 +157,14 @@ pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
             is_voter: true,
         };
         let founders = told.members.into_iter().chain([own]).collect();
-        return Ok(Seat { cluster: told.cluster, node, directory, founders, joins: true });
+        return Ok(Seat {
+            cluster: told.cluster,
+            node,
+            directory,
+            founders,
+            joins: true,
+            begins_alone: false,
+        });
     }
     refused(format!("no member of cluster-join can be asked: {}", reasons.join("; ")))
 }

@@ -1,6 +1,8 @@
 //! A new member asks to be taken in, and a member that has heard of no leader asks who the members are,
-//! because they may have changed while it was away. A leader looks whether all members know newer records.
+//! because they may have changed while it was away. A leader looks whether all members know newer records,
+//! and one that cannot write asks who can.
 
+use super::full_disk::FullDisk;
 use super::joining::{Told, ask, call};
 use super::node::GroupNode;
 use crate::config::Config;
@@ -34,17 +36,19 @@ struct Meeting {
     password: String,
     /// What was said last: it is not repeated.
     said: String,
+    disk: FullDisk,
 }
 
 impl Meeting {
     fn new(node: Arc<GroupNode>, config: &Config) -> Meeting {
         let (named, password) = (config.cluster_join.clone(), config.requirepass.clone());
-        Meeting { node, named, password, said: String::new() }
+        Meeting { node, named, password, said: String::new(), disk: FullDisk::default() }
     }
 
     fn run(mut self, is_over: &AtomicBool) {
         let (mut lonely, mut joins) = (0, self.node.seat.joins);
         while !is_over.load(Ordering::Acquire) {
+            self.disk.look(&self.node, &self.password);
             if joins {
                 joins = !self.join();
             }

@@ -8,12 +8,15 @@
 //!   operations: what operators ask for      joining, meeting: what a member asks the others' servers
 //!   seat: which member is this directory?      memory: follows the log, or is at its end
 //!   replacing: damaged data is got from the others
+//!   full_disk: a leader that cannot write gives the lead away
 //!   messages: what PUBLISH says, to the subscribers of the other members
 //! ```
 //!
 //! What is told waits for the log's committed watermark in every mode: `Settings::waits_for_commit`.
 
+mod cluster_status;
 mod consensus;
+mod full_disk;
 mod joining;
 mod leadership;
 pub(crate) mod meeting;
@@ -27,6 +30,7 @@ pub(crate) mod planted;
 mod replacing;
 mod seat;
 
+pub use cluster_status::{ClusterStatus, MemberStatus, MissingField};
 #[cfg(test)]
 pub(crate) use consensus::{Confirmation, Status};
 pub(crate) use consensus::{Consensus, Member, NodeId, Refusal, Role, Term, wire_name};

@@ -25,7 +25,7 @@ use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
     Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, Settings, Term,
-    TermListener, VoteStore,
+    TermListener, VoteStore, found_alone,
 };
 use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
 
@@ -67,9 +67,12 @@ pub enum NodeError {
         /// What is set.
         what: &'static str,
     },
-    /// The directory has data of a server that was alone.
+    /// The directory has data of a server that was alone, and the member gets that of the others.
     #[error(
-        "{} has data, and a cluster begins without any; give the member an empty directory", dir.display()
+        "{dir} has data, and a member that is not alone begins without any: give it an empty directory. Data of a \
+         single server begins a cluster of its own, which the others join: start it with only itself in \
+         cluster-members, and the others with empty directories and cluster-join",
+        dir = dir.display()
     )]
     Occupied {
         /// The directory.
@@ -132,6 +135,10 @@ pub(crate) struct GroupNode {
     messenger: Mutex<Option<JoinHandle<()>>>,
     founding: Mutex<Option<Founding>>,
     is_closed: Arc<AtomicBool>,
+    /// The directory is to be another member when the server has stopped: it starts again.
+    begins_again: AtomicBool,
+    is_loss_accepted: Arc<AtomicBool>,
+    dir: PathBuf,
     /// `None` once the member is closed.
     suspicion: Arc<Mutex<Option<SuspicionFile>>>,
     replacing: Replacing,
@@ -149,35 +156,40 @@ pub(crate) struct Membership {
 
 impl Membership {
     /// Finds out which member this directory is, if it is one or the settings make it one. The directory
-    /// exists.
+    /// exists. Nothing is written before all settings of a member are known to fit.
     pub(crate) fn open(config: &Config, storage: &dyn Storage) -> Result<Option<Membership>, NodeError> {
         let found = Seat::read(&config.dir)?;
-        let is_new = found.is_none();
-        let seat = match (found, config.cluster_node) {
-            (None, 0) if !config.cluster_join.is_empty() => {
-                let reason = "set cluster-node to a number that no member has had";
-                return Err(NodeError::Join(reason.to_owned()));
+        let is_first = found.is_none();
+        if is_first && config.cluster_node == 0 {
+            if config.cluster_join.is_empty() {
+                return Ok(None);
             }
-            (None, 0) => return Ok(None),
-            (Some(seat), 0) => seat,
-            (Some(seat), node) => {
-                seat.check(&config.dir, NodeId(node))?;
-                seat
-            }
-            (None, node) => first_seat(config, NodeId(node))?,
-        };
+            let reason = "set cluster-node to a number that no member has had";
+            return Err(NodeError::Join(reason.to_owned()));
+        }
+        load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
         if config.log_storage == LogStorage::Memory {
             return Err(NodeError::Setting {
                 what: "its log in memory: it must not forget what it acknowledged",
             });
         }
-        if is_new {
-            if Log::is_in(storage)? {
-                return Err(NodeError::Occupied { dir: config.dir.clone() });
+        let seat = match found {
+            None => first_seat(config, NodeId(config.cluster_node), storage)?,
+            Some(seat) => {
+                if config.cluster_node != 0 {
+                    seat.check(&config.dir, NodeId(config.cluster_node))?;
+                }
+                seat
             }
+        };
+        // What it acknowledged before is known to have survived, or its loss was accepted.
+        let is_new = is_first || seat.begins_alone;
+        if is_first {
             // Before the directory is a member's: a member without the file has lost its votes.
             VoteFile::open(&config.dir)?;
-            seat.write(&config.dir)?;
+            if !seat.begins_alone {
+                seat.write(&config.dir)?;
+            }
         } else if !config.dir.join(VOTE_FILE).try_exists()? {
             return Err(NodeError::Votes { dir: config.dir.clone() });
         }
@@ -211,6 +223,34 @@ impl Membership {
         Ok(replacing::report(replacing::request(&config.dir, &mut suspicion, damage), damage))
     }
 
+    /// Makes the directory the only member of its group, if it is to become that, now that its log is open.
+    /// If this is interrupted, the next start does it again.
+    pub(crate) fn begin_alone(
+        &mut self,
+        config: &Config,
+        log: &Log,
+        member: &LogMember,
+    ) -> Result<(), NodeError> {
+        if !self.seat.begins_alone {
+            return Ok(());
+        }
+        // The log can be opened: from here on the directory is a member's.
+        self.seat.write(&config.dir)?;
+        let own = self.seat.founders.iter().find(|founder| founder.id == self.seat.node);
+        let own = own.ok_or_else(|| io::Error::other("the file `group` does not name the member itself"))?;
+        let own = Member { directory: Some(self.seat.directory), ..own.clone() };
+        let (votes, ballot) = VoteFile::open(&config.dir)?;
+        found_alone(log, member, &mut Votes(votes), ballot.as_deref(), own)?;
+        self.suspicion.end_recovery(false)?;
+        self.seat.begins_alone = false;
+        self.seat.write(&config.dir)?;
+        say(&format!(
+            "this directory is member {} of a cluster of its own, with all its data; let others join it",
+            self.seat.node
+        ));
+        Ok(())
+    }
+
     /// Returns what the numbers of this directory's block files begin with: snapshots bring those of other
     /// directories.
     pub(crate) fn part_of_numbers(&self) -> u64 {
@@ -235,7 +275,8 @@ impl Membership {
         say(&format!(
             "warning: this member may have lost what it acknowledged: {suspicion}. It does not vote until a leader \
              that was elected without it has caught it up. If no leader is elected, because most members are in \
-             this state, restart them with --cluster-accept-loss yes: what they lost is gone"
+             this state, `tidemark cluster recover` says what could be lost, and accepts that; or restart them with \
+             --cluster-accept-loss yes: what they lost is gone"
         ));
         Ok(())
     }
@@ -292,7 +333,8 @@ impl GroupNode {
             founders: seat.founders.clone(),
             transport: OnceLock::new(),
         });
-        let heal = is_suspect.then(|| heal(&suspicion, &events));
+        let is_loss_accepted = Arc::<AtomicBool>::default();
+        let heal = is_suspect.then(|| heal(&suspicion, &events, &is_loss_accepted));
         let parts = GroupParts {
             node: seat.node,
             settings,
@@ -334,6 +376,9 @@ impl GroupNode {
             messenger: Mutex::new(Some(messenger)),
             founding: Mutex::default(),
             is_closed: Arc::default(),
+            begins_again: AtomicBool::new(false),
+            is_loss_accepted,
+            dir: config.dir.clone(),
             suspicion,
             replacing,
             began_suspect: is_suspect,
@@ -360,6 +405,36 @@ impl GroupNode {
         members.retain(|member| told.iter().all(|other| other.id != member.id));
         members.extend_from_slice(told);
         self.transport.set_roster(roster(self.seat.node, &members));
+    }
+
+    /// Has this member vote with what it has, if it may have lost what it acknowledged.
+    pub(super) fn accept_loss(&self) {
+        self.is_loss_accepted.store(true, Ordering::Release);
+        self.group.accept_loss();
+    }
+
+    /// Notes in the directory that it is to be the only member of a new cluster. The next start makes it that:
+    /// that of this process, when the server has stopped.
+    pub(super) fn begin_alone(&self) -> Result<(), NodeError> {
+        let members = self.group.members();
+        let own = members.iter().chain(&self.seat.founders).find(|member| member.id == self.seat.node);
+        let own = own.ok_or_else(|| io::Error::other("this member does not know its own addresses"))?;
+        // The members of before do not know the name: they are strangers, and it is one to them.
+        let seat = Seat {
+            cluster: RandomId::draw()?,
+            founders: vec![Member { is_voter: true, ..own.clone() }],
+            joins: false,
+            begins_alone: true,
+            ..self.seat.clone()
+        };
+        seat.write(&self.dir)?;
+        self.begins_again.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns whether the server starts again when it has stopped.
+    pub(crate) fn begins_again(&self) -> bool {
+        self.begins_again.load(Ordering::Acquire)
     }
 
     /// Returns whether the member is closed; others keep it to see that.
@@ -587,31 +662,52 @@ fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
     Tls::load(&files).map(Some).map_err(|error| error.to_string())
 }
 
-/// Returns what ends the suspicion once a leader has caught the member up.
-fn heal(suspicion: &Arc<Mutex<Option<SuspicionFile>>>, events: &Arc<Events>) -> Heal {
+/// Returns what ends the suspicion once a leader has caught the member up, or the loss is accepted.
+fn heal(
+    suspicion: &Arc<Mutex<Option<SuspicionFile>>>,
+    events: &Arc<Events>,
+    is_loss_accepted: &Arc<AtomicBool>,
+) -> Heal {
     let (suspicion, events) = (Arc::clone(suspicion), Arc::clone(events));
+    let is_loss_accepted = Arc::clone(is_loss_accepted);
     Box::new(move || {
         let mut suspicion = suspicion.lock().unwrap_or_else(PoisonError::into_inner);
         let closed = || io::Error::other("the member is closed");
         suspicion.as_mut().ok_or_else(closed)?.heal()?;
-        events.tell(Notice::Member("this member has everything again, and votes"));
+        events.tell(Notice::Member(if is_loss_accepted.load(Ordering::Acquire) {
+            "this member votes, with what it has"
+        } else {
+            "this member has everything again, and votes"
+        }));
         Ok(())
     })
 }
 
-/// Gives a directory its first place.
-fn first_seat(config: &Config, node: NodeId) -> Result<Seat, NodeError> {
-    if !config.cluster_join.is_empty() {
-        return joining::seat(config, node).map_err(NodeError::Join);
-    }
+/// Finds a directory's first place. It must be able to take part there.
+fn first_seat(config: &Config, node: NodeId, storage: &dyn Storage) -> Result<Seat, NodeError> {
+    let has_data = Log::is_in(storage)?;
     let founders = config.cluster_members.clone();
-    if !founders.iter().any(|member| member.id == node) {
-        let members = founders.iter().map(|member| member.id.to_string()).collect::<Vec<_>>().join(", ");
-        let members =
-            if members.is_empty() { "no members".to_owned() } else { format!("the members {members}") };
-        return Err(NodeError::Unlisted { node, members });
+    let is_alone = config.cluster_join.is_empty() && founders.len() == 1;
+    if has_data && !is_alone {
+        return Err(NodeError::Occupied { dir: config.dir.clone() });
     }
-    Ok(Seat { cluster: cluster_of(&founders), node, directory: RandomId::draw()?, founders, joins: false })
+    let seat = if config.cluster_join.is_empty() {
+        if !founders.iter().any(|member| member.id == node) {
+            let members = founders.iter().map(|member| member.id.to_string()).collect::<Vec<_>>().join(", ");
+            let members =
+                if members.is_empty() { "no members".to_owned() } else { format!("the members {members}") };
+            return Err(NodeError::Unlisted { node, members });
+        }
+        // No other member has to know the name yet.
+        let cluster = if is_alone { RandomId::draw()? } else { cluster_of(&founders) };
+        let directory = RandomId::draw()?;
+        Seat { cluster, node, directory, founders, joins: false, begins_alone: has_data }
+    } else {
+        joining::seat(config, node).map_err(NodeError::Join)?
+    };
+    let own = own_address(&seat);
+    listen(&own).map_err(|error| NodeError::Listen { address: own, error })?;
+    Ok(seat)
 }
 
 /// Returns the name of the cluster that these members found: the same at each of them.
@@ -719,6 +815,14 @@ impl TermListener for Listener {
     fn progressed(&self) {
         if let Some(server) = self.leadership.server() {
             server.inboxes.iter().for_each(|inbox| inbox.copies_moved());
+        }
+    }
+
+    fn snapshot_wanted(&self) {
+        if let Some(server) = self.leadership.server()
+            && server.engine.is_loaded()
+        {
+            server.snapshots.request(None);
         }
     }
 

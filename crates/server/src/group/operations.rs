@@ -22,6 +22,9 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// repeats it.
 const MEMBERS_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Time without an answer of most members after which a leader does not count as one.
+const LONELY: Duration = Duration::from_secs(2);
+
 /// A change of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -55,6 +58,8 @@ pub(crate) struct View {
     pub(crate) term: Term,
     /// Index of this member's last entry.
     pub(crate) last: u64,
+    /// Term of that entry.
+    pub(crate) last_term: Term,
     /// Index of the last entry that this member knows to be committed.
     pub(crate) committed: u64,
     /// Time since a quorum acknowledged this leader.
@@ -63,6 +68,8 @@ pub(crate) struct View {
     pub(crate) build: Build,
     /// The level of the group's records.
     pub(crate) level: Level,
+    /// This member may have lost what it acknowledged, and does not vote.
+    pub(crate) is_suspect: bool,
     /// Why this member takes no part any more.
     pub(crate) failure: Option<String>,
     /// The change that is under way.
@@ -91,6 +98,16 @@ pub(crate) struct MemberView {
 struct OperationState {
     running: Option<String>,
     last: Option<(String, Option<String>)>,
+}
+
+/// Refuses what only helps where no leader can be elected.
+fn check_no_leader(view: &View) -> Result<(), String> {
+    match view.leader {
+        // It leads nothing: no majority has answered for long.
+        Some(leader) if leader == view.me && view.quorum_age.is_none_or(|age| age > LONELY) => Ok(()),
+        Some(leader) => Err(format!("ERR member {leader} leads: there is nothing to recover from")),
+        None => Ok(()),
+    }
 }
 
 /// Makes changes, and shows the group.
@@ -139,6 +156,57 @@ impl Operations {
             let answer = joining::call(&leader, &password, &["CLUSTER", "TRANSFER", &me]);
             let answer = answer.map_err(|error| error.to_string())?;
             answer.as_error().map_or(Ok(()), |error| Err(String::from_utf8_lossy(error).into_owned()))
+        })
+    }
+
+    /// Has this member vote with what it has, although it may have lost what it acknowledged.
+    ///
+    /// # Errors
+    /// Why that is not to be, in words.
+    pub(crate) fn accept_loss(&self, client: &str) -> Result<(), String> {
+        let view = self.view();
+        check_no_leader(&view)?;
+        if !view.is_suspect {
+            return Err(format!(
+                "ERR member {} votes already: it is not known to have lost anything",
+                view.me
+            ));
+        }
+        say(&format!(
+            "warning: client {client} accepts what this member may have lost: it votes with what it has"
+        ));
+        self.node.accept_loss();
+        Ok(())
+    }
+
+    /// Makes this member the only one of a new cluster, with what it has. The server starts again for that,
+    /// in this process, behind this call.
+    ///
+    /// # Errors
+    /// Why that is not to be, in words.
+    pub(crate) fn begin_alone(self: &Arc<Self>, client: String) -> Result<(), String> {
+        let view = self.view();
+        check_no_leader(&view)?;
+        let voters: Vec<_> = view.members.iter().filter(|member| member.member.is_voter).collect();
+        let present = voters.iter().filter(|member| member.is_reachable).count();
+        if present * 2 > voters.len() {
+            return Err(format!(
+                "ERR {present} of {} voting members are reachable, which is a majority: it elects a leader, or, if \
+                 members may have lost what they acknowledged, does so after CLUSTER RECOVER VOTE there",
+                voters.len()
+            ));
+        }
+        self.start("beginning of a cluster of its own".to_owned(), move |operations| {
+            say(&format!(
+                "warning: client {client} accepts the loss of the other members: this one begins a cluster of its \
+                 own with its {} entries",
+                operations.view().last
+            ));
+            operations.node.begin_alone().map_err(|error| error.to_string())?;
+            if let Some(server) = operations.node.leadership.server() {
+                server.stop();
+            }
+            Ok(())
         })
     }
 
@@ -266,7 +334,9 @@ impl Operations {
             leader,
             term: status.term,
             last: status.last.index,
+            last_term: Term(status.last.term),
             committed: status.committed.index,
+            is_suspect: status.is_suspect,
             quorum_age: status.quorum_age,
             build: node.build.clone(),
             level: status.level,

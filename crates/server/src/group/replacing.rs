@@ -272,10 +272,12 @@ mod tests {
             directory: own,
             founders: vec![],
             joins: false,
+            begins_alone: false,
         };
         let told = |quorum_age, members| Told {
             cluster: seat.cluster,
             is_leader: true,
+            can_lead: true,
             leader: Some(NodeId(1)),
             quorum_age,
             level: Level::FIRST,

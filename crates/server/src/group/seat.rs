@@ -37,6 +37,9 @@ pub(crate) struct Seat {
     pub(crate) founders: Vec<Member>,
     /// The member joins a group that is there.
     pub(crate) joins: bool,
+    /// The directory is about to become the only member of the group, with the log that it has. Until that
+    /// is done, it is begun again at each start.
+    pub(crate) begins_alone: bool,
 }
 
 /// Why a directory's place cannot be read or written.
@@ -82,7 +85,14 @@ struct Text {
     directory: String,
     #[serde(default)]
     joins: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    begins_alone: bool,
     founders: Vec<FounderText>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[derive(Serialize, Deserialize)]
@@ -145,6 +155,7 @@ impl Seat {
             directory: id(&text.directory)?,
             founders,
             joins: text.joins,
+            begins_alone: text.begins_alone,
         }))
     }
 
@@ -162,6 +173,7 @@ impl Seat {
             node: self.node.0,
             directory: self.directory.to_string(),
             joins: self.joins,
+            begins_alone: self.begins_alone,
             founders: self
                 .founders
                 .iter()
@@ -231,6 +243,7 @@ mod tests {
             directory: RandomId([9; 16]),
             founders: (1..4).map(founder).collect(),
             joins: false,
+            begins_alone: false,
         }
     }
 
@@ -241,7 +254,7 @@ mod tests {
         seat().write(directory.path()).expect("written");
         assert_eq!(Seat::read(directory.path()).expect("valid"), Some(seat()));
         seat().write(directory.path()).expect("written again");
-        let mut joining = Seat { joins: true, ..seat() };
+        let mut joining = Seat { joins: true, begins_alone: true, ..seat() };
         joining.founders[1].directory = Some(RandomId([3; 16]));
         joining.write(directory.path()).expect("written again");
         assert_eq!(Seat::read(directory.path()).expect("valid"), Some(joining));

@@ -1,12 +1,13 @@
 //! `tidemark cluster transfer`, `remove` and `replace`: the leader is asked, and the outcome waited for.
 
-use super::picture::{Said, at};
+use super::picture::{ask_member, at};
 use crate::asking::connect;
 use anyhow::{Context as _, bail};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tidemark_lab::target::Target;
+use tidemark_server::ClusterStatus;
 
 /// Longest wait for one answer of a member.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
@@ -25,23 +26,23 @@ struct Changing<'a> {
 impl<'a> Changing<'a> {
     fn begin(target: &'a Target, timeout: Duration) -> anyhow::Result<Changing<'a>> {
         let mut changing = Changing { target, members: Vec::new(), until: Instant::now() + timeout };
-        let said = Said::ask(target, ANSWER_PATIENCE)?;
+        let said = ask_member(target, ANSWER_PATIENCE)?;
         changing.note(&said);
         Ok(changing)
     }
 
-    fn note(&mut self, said: &Said) {
+    fn note(&mut self, said: &ClusterStatus) {
         let members = said.members.iter().filter_map(|member| at(&member.clients, self.target).ok());
         self.members = members.collect();
     }
 
     /// Waits for a leader, and returns its address with what it says.
-    fn leader(&mut self) -> anyhow::Result<(Target, Said)> {
+    fn leader(&mut self) -> anyhow::Result<(Target, ClusterStatus)> {
         loop {
             let mut targets = vec![self.target.clone()];
             targets.extend(self.members.iter().cloned());
             for target in targets {
-                let Ok(said) = Said::ask(&target, ANSWER_PATIENCE) else { continue };
+                let Ok(said) = ask_member(&target, ANSWER_PATIENCE) else { continue };
                 if said.role == "leader" {
                     self.note(&said);
                     return Ok((target, said));
@@ -78,7 +79,11 @@ impl<'a> Changing<'a> {
     }
 
     /// Waits until `is_done`; fails when the leader's last change was not made, or the time is over.
-    fn wait_until(&mut self, what: &str, is_done: impl Fn(&Said) -> bool) -> anyhow::Result<Said> {
+    fn wait_until(
+        &mut self,
+        what: &str,
+        is_done: impl Fn(&ClusterStatus) -> bool,
+    ) -> anyhow::Result<ClusterStatus> {
         loop {
             let (_, said) = self.leader()?;
             if is_done(&said) {
@@ -93,7 +98,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    fn transfer(&mut self, node: u64) -> anyhow::Result<Said> {
+    fn transfer(&mut self, node: u64) -> anyhow::Result<ClusterStatus> {
         let (_, leader) = self.leader()?;
         if leader.node == node {
             return Ok(leader);

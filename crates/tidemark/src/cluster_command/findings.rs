@@ -7,7 +7,7 @@ const LAG_ENTRIES_MAX: u64 = 1_000;
 
 /// Longest time since most members answered the leader while it is well. Longer than any heartbeat that a
 /// busy machine delays.
-const QUORUM_AGE_MS_MAX: u64 = 3_000;
+pub(super) const QUORUM_AGE_MS_MAX: u64 = 3_000;
 
 /// Something that is wrong.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +32,24 @@ pub(super) fn spare(picture: &Picture) -> Option<usize> {
     present.checked_sub(voters.len() / 2 + 1)
 }
 
+/// Returns the voting members that answer and may have lost what they acknowledged.
+fn suspects(picture: &Picture) -> Vec<u64> {
+    let voters = picture.members.iter().filter(|member| member.seen.votes);
+    let suspects = voters.filter(|member| member.said.as_ref().is_ok_and(|said| said.is_suspect));
+    suspects.map(|member| member.seen.node).collect()
+}
+
+/// Returns how many members answer and vote.
+pub(super) fn able(picture: &Picture) -> usize {
+    let voters = picture.members.iter().filter(|member| member.seen.votes && member.said.is_ok());
+    voters.count() - suspects(picture).len()
+}
+
+/// Returns how many members elect a leader.
+pub(super) fn majority(picture: &Picture) -> usize {
+    picture.members.iter().filter(|member| member.seen.votes).count() / 2 + 1
+}
+
 /// Looks for what is wrong, the worst first.
 pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -50,10 +68,23 @@ pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
                 voters.len() - silent.len(),
                 voters.len()
             ),
-            format!("start most members again with their directories; silent are {}", list(&silent)),
+            format!(
+                "start most members again with their directories; silent are {}. If their disks are lost for good, \
+                 `tidemark cluster recover` says what of the others can be saved",
+                list(&silent)
+            ),
         ));
     } else {
         match picture.leader() {
+            None if able(picture) < majority(picture) => found.push(finding(
+                format!(
+                    "no leader can be elected: of {} voting members {} may have lost what they acknowledged, and do \
+                     not vote",
+                    voters.len(),
+                    list(&suspects(picture)),
+                ),
+                "start the silent members, if there are any; else `tidemark cluster recover` says what could be lost",
+            )),
             None => found.push(finding(
                 "no member leads, although most answer",
                 "ask again in a second; if it stays so, see in the members' standard error why they are not \
@@ -70,6 +101,12 @@ pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
         }
     }
     picture.members.iter().for_each(|member| find_in(picture, member, &mut found));
+    if voters.len() == 1 {
+        found.push(finding(
+            "one member votes: the cluster fails with it",
+            "let two others join: `tidemark serve --cluster-join` with empty directories",
+        ));
+    }
     if voters.len().is_multiple_of(2) && !voters.is_empty() {
         let survives = (voters.len() - 1) / 2;
         found.push(finding(
@@ -103,8 +140,8 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
         let remedy = match said.role.as_str() {
             "failed" => format!("repair the cause and restart member {node}; its standard error says more"),
             "leader" => {
-                "repair the cause: the member then goes on by itself; `tidemark cluster transfer NODE` \
-                         lets another member lead until then"
+                "repair the cause: the member then goes on by itself. It gives the lead to a member whose \
+                         disk is well; if it keeps it, there is none that it can ask"
                     .to_owned()
             }
             _ => {
@@ -112,6 +149,12 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
             }
         };
         found.push(finding(format!("member {node}: {problem}"), remedy));
+    }
+    if said.is_suspect && picture.leader().is_some() {
+        found.push(finding(
+            format!("member {node} may have lost what it acknowledged, and does not vote"),
+            "wait; it votes once the leader has caught it up",
+        ));
     }
     match said.role.as_str() {
         "stranger" => found.push(finding(
@@ -145,8 +188,8 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::picture::{Said, Seen};
     use super::*;
+    use tidemark_server::{ClusterStatus as Said, MemberStatus as Seen};
 
     fn seen(node: u64) -> Seen {
         Seen {
@@ -156,6 +199,7 @@ pub(super) mod tests {
             votes: true,
             is_reachable: true,
             error: String::new(),
+            directory: None,
             entry: Some(20),
         }
     }
@@ -168,12 +212,14 @@ pub(super) mod tests {
             leader: Some(1),
             term: 3,
             last_entry: 20,
+            last_entry_term: 3,
             committed_entry: 20,
             quorum_age_ms: (node == 1).then_some(4),
             is_fresh: true,
             version: "0.1.0".into(),
             level: 2,
             cluster_level: 2,
+            is_suspect: false,
             problem: None,
             change: None,
             last_change: None,
@@ -212,6 +258,21 @@ pub(super) mod tests {
             first.role = "follower".into();
         });
         assert_eq!(election, ["no member leads, although most answer"]);
+        let suspects = wrong(|picture| {
+            for member in 0..2 {
+                let said = picture.members[member].said.as_mut().expect("it answers");
+                (said.role, said.is_suspect) = ("follower".into(), true);
+            }
+        });
+        let words = "no leader can be elected: of 3 voting members 1, 2 may have lost what they acknowledged, and do \
+                     not vote";
+        assert_eq!(suspects, [words]);
+        let suspect = wrong(|picture| {
+            picture.members[1].said.as_mut().expect("it answers").is_suspect = true;
+        });
+        assert_eq!(suspect, ["member 2 may have lost what it acknowledged, and does not vote"]);
+        let single = wrong(|picture| picture.members.truncate(1));
+        assert_eq!(single, ["one member votes: the cluster fails with it"]);
         let alone = wrong(|picture| {
             picture.members[0].said.as_mut().expect("it answers").quorum_age_ms = Some(4_000);
         });
@@ -240,7 +301,7 @@ pub(super) mod tests {
         });
         assert_eq!(disk, ["member 2: the log has failed: EIO"]);
         for (role, words) in
-            [("failed", "restart member 2"), ("leader", "transfer NODE"), ("follower", "by itself")]
+            [("failed", "restart member 2"), ("leader", "gives the lead"), ("follower", "by itself")]
         {
             let mut picture = well();
             let second = picture.members[1].said.as_mut().expect("it answers");

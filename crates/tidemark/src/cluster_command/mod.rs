@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! mod ─► change (transfer, remove, replace) ─┐
-//!     ─► status ─► findings, builds ─────────┴─► picture ─► what each member says
+//!     ─► recover, status ─► findings, builds ┴─► picture ─► what each member says
 //! ```
 
 mod builds;
 mod change;
 mod findings;
 mod picture;
+mod recover;
 mod status;
 
 use crate::server_args::ServerArgs;
@@ -41,6 +42,8 @@ enum ClusterCommand {
     Remove(RemoveArgs),
     /// Take a member out of the cluster once a new one votes in its place
     Replace(ReplaceArgs),
+    /// Where no leader can be elected any more: say what is left, and go on with it
+    Recover(RecoverArgs),
 }
 
 /// Which member is asked, and how long.
@@ -104,6 +107,16 @@ struct ReplaceArgs {
     at: MemberArgs,
 }
 
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct RecoverArgs {
+    /// Take what the members that are left do not have for lost
+    #[arg(long)]
+    accept_loss: bool,
+    #[command(flatten)]
+    at: MemberArgs,
+}
+
 /// Runs one of the subcommands.
 pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
     match args.command {
@@ -122,6 +135,9 @@ pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<ExitCode> {
         ClusterCommand::Remove(args) => change::remove(&args.at.server.target(), args.node, args.at.timeout),
         ClusterCommand::Replace(args) => {
             change::replace(&args.at.server.target(), args.old, args.new, args.at.timeout)
+        }
+        ClusterCommand::Recover(args) => {
+            recover::run(&args.at.server.target(), args.accept_loss, args.at.timeout)
         }
     }
 }

@@ -2,12 +2,10 @@
 //! health reports it, freed space is used without a restart, and no acknowledged change is lost.
 
 use crate::support::prizes::{create_prizes, draw_until_refused};
+use crate::support::small_disk::SmallDisk;
 use crate::support::{Answer, Client, Server, call, free_port, readiness, wait_until};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A value that fills a small segment in about a dozen writes.
@@ -22,91 +20,12 @@ const SEGMENT_BYTES: &str = "262144";
 /// Longest time until the server must notice free space.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A mount namespace with a tmpfs of 16 MiB, held by a process that does nothing else.
-struct SmallDisk {
-    holder: Child,
-    directory: tempfile::TempDir,
-    as_root: bool,
-}
-
-impl SmallDisk {
-    /// Returns `None`, or panics with the reason, where the system does not permit mounting.
-    fn mount() -> Option<Self> {
-        let directory = tempfile::tempdir().expect("a directory");
-        for as_root in [true, false] {
-            let script = r#"mount -t tmpfs -o size=16m tmpfs "$0" && echo mounted && exec sleep 3600"#;
-            let mut holder = Command::new("unshare")
-                .args([if as_root { "-m" } else { "-rm" }, "sh", "-c", script])
-                .arg(directory.path())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("unshare (util-linux) is installed");
-            let mut line = String::new();
-            let stdout = holder.stdout.take().expect("a pipe");
-            BufReader::new(stdout).read_line(&mut line).expect("the pipe can be read");
-            if line == "mounted\n" {
-                return Some(Self { holder, directory, as_root });
-            }
-            let _ = holder.wait();
-        }
-        assert!(
-            std::env::var("TIDEMARK_WITHOUT_NAMESPACES").is_ok_and(|value| value == "1"),
-            "cannot mount a tmpfs in a namespace of its own, so the full disk was NOT tested: run as root or allow user \
-             namespaces, or accept this with TIDEMARK_WITHOUT_NAMESPACES=1"
-        );
-        None
-    }
-
-    /// Returns a file on the disk, as seen from outside the namespace.
-    fn path(&self, name: &str) -> PathBuf {
-        let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
-        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside).join(name)
-    }
-
-    /// Uses up all remaining space, more each time it is called.
-    fn fill(&self) {
-        let path = self.path("filler");
-        let mut filler = File::options().create(true).append(true).open(path).expect("a file");
-        let mut block = vec![1; 1 << 20];
-        while !block.is_empty() {
-            // A short write leaves less than a block; the rest is filled in smaller pieces.
-            if filler.write_all(&block).is_err() {
-                block.truncate(block.len() / 2);
-            }
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.path("filler")).expect("space is freed");
-    }
-
-    fn serve(&self, durability: &str, storage: &str, http: u16) -> Server {
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &self.holder.id().to_string(), "-m"]);
-        if !self.as_root {
-            command.args(["-U", "--preserve-credentials"]);
-        }
-        command.arg("--").arg(env!("CARGO_BIN_EXE_tidemark")).args(["serve", "--durability", durability]);
-        command.args([
-            "--log-storage",
-            storage,
-            "--log-segment-bytes",
-            SEGMENT_BYTES,
-            "--snapshot-after",
-            "0",
-        ]);
-        command.args(["--http", &format!("127.0.0.1:{http}"), "--dir"]);
-        command.arg(self.directory.path().join("data"));
-        Server::spawn(command)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
+fn serve(disk: &SmallDisk, durability: &str, storage: &str, http: u16) -> Server {
+    let mut command = disk.command();
+    command.args(["serve", "--durability", durability, "--log-storage", storage]);
+    command.args(["--log-segment-bytes", SEGMENT_BYTES, "--snapshot-after", "0"]);
+    command.args(["--http", &format!("127.0.0.1:{http}"), "--dir"]).arg(disk.data());
+    Server::spawn(command)
 }
 
 fn value(number: u64) -> String {
@@ -194,7 +113,7 @@ fn cycles(standard: usize) -> usize {
 fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut http = free_port();
-    let mut server = disk.serve(durability, storage, http);
+    let mut server = serve(&disk, durability, storage, http);
     let mut client = server.client();
     let mut ledger = Ledger::default();
     for cycle in 1..=cycles {
@@ -217,7 +136,7 @@ fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
                 assert!(server.terminate().success());
             }
             http = free_port();
-            server = disk.serve(durability, storage, http);
+            server = serve(&disk, durability, storage, http);
             client = server.client();
             ledger.check(&mut client);
         }
@@ -228,7 +147,7 @@ fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
         ledger.check(&mut client);
     }
     assert!(server.terminate().success());
-    let server = disk.serve(durability, storage, free_port());
+    let server = serve(&disk, durability, storage, free_port());
     ledger.check(&mut server.client());
     println!("{durability}, {storage}: {cycles} cycles, {} acknowledged writes", ledger.next);
 }
@@ -265,7 +184,7 @@ fn so_it_is_when_the_log_is_mapped() {
 fn a_log_much_larger_than_its_disk_is_shortened_before_anything_is_refused() {
     let Some(disk) = SmallDisk::mount() else { return };
     for durability in ["interval", "always"] {
-        let server = disk.serve(durability, "file", free_port());
+        let server = serve(&disk, durability, "file", free_port());
         let mut client = server.client();
         let mut ledger = Ledger::default();
         // Twice the size of the disk.
@@ -277,7 +196,7 @@ fn a_log_much_larger_than_its_disk_is_shortened_before_anything_is_refused() {
         }
         ledger.check(&mut client);
         assert!(server.terminate().success());
-        let server = disk.serve(durability, "file", free_port());
+        let server = serve(&disk, durability, "file", free_port());
         ledger.check(&mut server.client());
     }
 }
@@ -286,7 +205,7 @@ fn a_log_much_larger_than_its_disk_is_shortened_before_anything_is_refused() {
 fn deleting_makes_space_on_a_disk_that_the_state_has_filled() {
     let Some(disk) = SmallDisk::mount() else { return };
     let http = free_port();
-    let server = disk.serve("interval", "file", http);
+    let server = serve(&disk, "interval", "file", http);
     let mut client = server.client();
     let mut keys = 0;
     let refusal = loop {
@@ -308,7 +227,7 @@ fn deleting_makes_space_on_a_disk_that_the_state_has_filled() {
     assert_eq!(readiness(http).0, 200);
     println!("16 MiB of disk had room for {keys} values of {VALUE_BYTES} bytes");
     assert!(server.terminate().success());
-    let server = disk.serve("interval", "file", free_port());
+    let server = serve(&disk, "interval", "file", free_port());
     let mut client = server.client();
     assert_eq!(call(&mut client, &["DBSIZE"]), Answer::Integer(2));
     assert_eq!(call(&mut client, &["GET", "key:0"]), Answer::Bulk(value(0)));
@@ -318,7 +237,7 @@ fn deleting_makes_space_on_a_disk_that_the_state_has_filled() {
 fn draws_that_a_full_disk_refuses_give_nothing() {
     const PRIZES: usize = 12_000;
     let Some(disk) = SmallDisk::mount() else { return };
-    let server = disk.serve("always", "file", free_port());
+    let server = serve(&disk, "always", "file", free_port());
     let mut client = server.client();
     create_prizes(&mut client, PRIZES);
     disk.fill();
@@ -328,7 +247,7 @@ fn draws_that_a_full_disk_refuses_give_nothing() {
     assert!(client.call(&["POOL.DRAW", "prizes", "COUNT", "100"]).expect("an answer").is_error());
     server.kill();
     disk.free();
-    let server = disk.serve("always", "file", free_port());
+    let server = serve(&disk, "always", "file", free_port());
     let (rest, refusal) = draw_until_refused(&mut server.client());
     assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
     assert!(won.is_disjoint(&rest), "no prize is given twice");
@@ -340,7 +259,7 @@ fn draws_that_a_full_disk_refuses_give_nothing() {
 #[test]
 fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
     let Some(disk) = SmallDisk::mount() else { return };
-    let server = disk.serve("always", "mmap", free_port());
+    let server = serve(&disk, "always", "mmap", free_port());
     let mut ledger = Ledger::default();
     ledger.write_when_possible(&mut server.client());
     assert!(server.terminate().success());
@@ -350,7 +269,7 @@ fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
     }
     disk.fill();
     let http = free_port();
-    let server = disk.serve("always", "mmap", http);
+    let server = serve(&disk, "always", "mmap", http);
     let mut client = server.client();
     // The kernel decides where a hole is hit first: in the zeros of a new segment, or in the middle
     // of this one, where a record that cannot be written is a permanent failure.
@@ -362,7 +281,7 @@ fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
     assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
     server.kill();
     disk.free();
-    let server = disk.serve("always", "mmap", free_port());
+    let server = serve(&disk, "always", "mmap", free_port());
     let mut client = server.client();
     let found = client.call(&["GET", "key:0"]).expect("an answer");
     assert!(found == Answer::Bulk(value(0)), "the acknowledged value is there");

@@ -199,7 +199,7 @@ fn damaged_data_stays_until_the_others_have_a_leader() {
     let end = used(path) / 2;
     let flipped = flip(path, &mut numbers, end);
     let told = cluster.directory.path().join("errors");
-    let mut command = cluster.command(0, SETTINGS);
+    let mut command = cluster.start_command(0, SETTINGS);
     command.stderr(File::create(&told).expect("a file"));
     let mut waiting = command.spawn().expect("the binary starts");
     wait_until(&format!("{flipped} is found"), || {

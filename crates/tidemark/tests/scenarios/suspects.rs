@@ -103,3 +103,45 @@ fn two_of_three_that_may_have_lost_entries_elect_no_leader_until_the_loss_is_acc
     wait_for_line(&errors[1], "this member has everything again, and votes");
     drop(cluster.settled());
 }
+
+#[test]
+fn one_command_accepts_what_two_of_three_may_have_lost_and_no_more() {
+    let mut cluster = Cluster::found();
+    cluster.set("key", "value");
+    drop(cluster.settled());
+    for member in 0..3 {
+        cluster.kill(member);
+    }
+    for member in [0, 1] {
+        lose_power(&cluster, member);
+    }
+    let errors = [0, 1].map(|member| run(&mut cluster, member, &[]));
+    run(&mut cluster, 2, &[]);
+    wait_for_line(&errors[0], "`tidemark cluster recover` says what could be lost");
+    // All of them answer, and know the members.
+    wait_until("status says what is wrong", || {
+        let (is_good, said) = cluster.command(&["status"], 2);
+        !is_good && said.contains("no leader can be elected")
+    });
+    let (is_good, said) = cluster.command(&["recover"], 2);
+    assert!(!is_good && said.contains("3 of 3 voting members answer, 1 vote"), "{said}");
+    assert!(
+        said.contains("may have lost what it acknowledged") && said.contains("nothing was changed"),
+        "{said}"
+    );
+    assert_eq!(cluster.try_set("key", "other"), None, "no leader may be elected");
+    let (is_good, said) = cluster.command(&["recover", "--accept-loss"], 2);
+    assert!(is_good && said.contains("leads, in term"), "{said}");
+    // One of the two had to accept it; the other one is caught up.
+    let told = |wanted: &str| {
+        errors.iter().filter(|path| fs::read_to_string(path).expect("text").contains(wanted)).count()
+    };
+    wait_until("both vote", || {
+        told("this member votes, with what it has") == 1 && told("this member has everything again") == 1
+    });
+    for mut client in cluster.settled() {
+        let _ = client.call(&["READONLY"]).expect("an answer");
+        assert_eq!(client.call(&["GET", "key"]).expect("an answer"), Answer::Bulk("value".into()));
+    }
+    wait_until("nothing is wrong", || cluster.command(&["status"], 2).0);
+}

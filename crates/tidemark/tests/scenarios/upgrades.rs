@@ -167,7 +167,7 @@ fn newer_records_are_written_once_all_members_are_upgraded() {
     let victim = (cluster.leader() + 1) % 3;
     cluster.kill(victim);
     cluster.environment = older().to_vec();
-    let mut command = cluster.command(victim, &[]);
+    let mut command = cluster.start_command(victim, &[]);
     let output = command.output().expect("the binary starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{said}");

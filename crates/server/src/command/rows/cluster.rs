@@ -58,6 +58,13 @@ const SUBCOMMANDS: &[Command] = &[
         "node peers clients directory cluster",
         "Begins to add a member; CLUSTER STATUS says how it ended.",
     ),
+    change(1095, "recover", 3, C::ClusterRecover).doc(
+        "1.0.0",
+        "O(1)",
+        "VOTE | ALONE",
+        "Accepts a loss where no leader can be elected: this member votes with what it has, or begins a cluster \
+         of its own.",
+    ),
     row(Group::Cluster, 1058, "status", 2, ADMIN | LOADING | STALE | WITHOUT_DATA, C::ClusterStatus)
         .tips(&["nondeterministic_output"])
         .doc("1.0.0", "O(N) with N the members", "", "Describes the group as this member sees it."),

@@ -64,6 +64,7 @@ connection_commands! {
     ClusterSlots,
     ClusterStatus,
     ClusterTransfer,
+    ClusterRecover,
     Command,
     CommandCount,
     CommandDocs,

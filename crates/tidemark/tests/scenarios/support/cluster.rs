@@ -1,5 +1,6 @@
 //! A cluster of three real processes on real files.
 
+use super::small_disk::SmallDisk;
 use super::{Answer, Client, Server, free_port, wait_until};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) struct Cluster {
     flags: Vec<String>,
     /// Environment variables of members that are started from now on.
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// Where members have a disk of their own, that disk.
+    pub(crate) disks: [Option<SmallDisk>; 3],
     /// Behind the servers: it is removed when they have ended.
     pub(crate) directory: tempfile::TempDir,
 }
@@ -38,6 +41,19 @@ impl Cluster {
 
     /// Founds a cluster whose members have these environment variables and flags.
     pub(crate) fn found_in(environment: &[(&'static str, String)], flags: &[&str]) -> Self {
+        Self::found_of(environment, [None, None, None], flags)
+    }
+
+    /// Founds a cluster of which some members have a disk of their own.
+    pub(crate) fn found_on(disks: [Option<SmallDisk>; 3], flags: &[&str]) -> Self {
+        Self::found_of(&[], disks, flags)
+    }
+
+    fn found_of(
+        environment: &[(&'static str, String)],
+        disks: [Option<SmallDisk>; 3],
+        flags: &[&str],
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let [clients, http] = [(); 2].map(|()| [free_port(), free_port(), free_port()]);
         let member = |(number, clients): (usize, &u16)| {
@@ -46,7 +62,7 @@ impl Cluster {
         let members = clients.iter().enumerate().map(member).collect::<Vec<_>>().join(",");
         let flags = flags.iter().map(ToString::to_string).collect();
         let (servers, environment) = ([None, None, None], environment.to_vec());
-        let mut cluster = Self { directory, members, clients, http, servers, flags, environment };
+        let mut cluster = Self { directory, members, clients, http, servers, flags, environment, disks };
         (0..3).for_each(|member| cluster.run(member));
         cluster.set("begin", "1");
         cluster
@@ -64,9 +80,14 @@ impl Cluster {
     }
 
     /// Returns the command that starts a member.
-    pub(crate) fn command(&self, member: usize, flags: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
-        let directory = self.directory.path().join(format!("member{member}"));
+    pub(crate) fn start_command(&self, member: usize, flags: &[&str]) -> Command {
+        let (mut command, directory) = match &self.disks[member] {
+            Some(disk) => (disk.command(), disk.data()),
+            None => (
+                Command::new(env!("CARGO_BIN_EXE_tidemark")),
+                self.directory.path().join(format!("member{member}")),
+            ),
+        };
         command.arg("serve").arg("--dir").arg(directory);
         command.args(["--cluster-node", &(member + 1).to_string(), "--cluster-members", &self.members]);
         command
@@ -82,7 +103,7 @@ impl Cluster {
 
     /// Does the same; what the member tells its operator goes to `errors`.
     pub(crate) fn run_telling(&mut self, member: usize, flags: &[&str], errors: Stdio) {
-        let mut command = self.command(member, flags);
+        let mut command = self.start_command(member, flags);
         command.stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().expect("the binary starts");
         self.servers[member] = Some(Server { child, port: self.clients[member], startup: Duration::ZERO });
@@ -91,6 +112,26 @@ impl Cluster {
                 .and_then(|mut client| client.call(&["PING"]))
                 .is_ok_and(|answer| answer == Answer::Status("PONG".into()))
         });
+    }
+
+    /// Starts a member that joins the cluster of another one.
+    pub(crate) fn join(&mut self, member: usize, asked: usize) {
+        let number = format!("{}=", member + 1);
+        let own = self.members.split(',').find_map(|own| own.strip_prefix(&number)).expect("it is listed");
+        let (own, asked) = (own.to_owned(), format!("127.0.0.1:{}", self.clients[asked]));
+        self.run_with(member, &["--cluster-address", &own, "--cluster-join", &asked]);
+    }
+
+    /// Runs `tidemark cluster` against a member. Returns whether all is good, and what it has printed.
+    pub(crate) fn command(&self, words: &[&str], member: usize) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+            .arg("cluster")
+            .args(words)
+            .args(["-p", &self.clients[member].to_string()])
+            .output()
+            .expect("the binary starts");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Returns a member that runs.
@@ -156,8 +197,9 @@ impl Cluster {
         let mut digests = Vec::new();
         wait_until("all members have the same data", || {
             self.set("settled", "1");
-            let mut clients: Vec<_> = self.clients.iter().map(connect).collect();
-            digests = clients.iter_mut().map(|client| client.call(&["DEBUG", "DIGEST"]).ok()).collect();
+            // One that loads its data again does not accept for a moment.
+            let digest = |port: &u16| Client::connect(*port).ok()?.call(&["DEBUG", "DIGEST"]).ok();
+            digests = self.clients.iter().map(digest).collect::<Vec<_>>();
             digests.iter().all(|digest| digest.is_some() && *digest == digests[0])
         });
         // A follower answers readers once it knows how old its data is.

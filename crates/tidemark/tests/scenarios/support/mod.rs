@@ -8,6 +8,7 @@ pub(crate) mod frames;
 pub(crate) mod nats;
 pub(crate) mod prizes;
 pub(crate) mod redis;
+pub(crate) mod small_disk;
 pub(crate) mod terminal;
 pub(crate) mod wire;
 
