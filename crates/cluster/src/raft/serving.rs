@@ -22,6 +22,9 @@ use crate::wire::message::{self, AppendAnswer, INSTALL, Request, VoteAnswer};
 
 /// Time behind the end of a silent leader's lease, so that the other members see the end too.
 const HINT_MARGIN: Duration = Duration::from_millis(1);
+/// Heartbeats between two members that stand for election because a leader's kernel closed its
+/// connections: all see that at once, and their votes would split.
+const HINT_PAUSE_HEARTBEATS: u32 = 2;
 
 impl<C: Cfg> Node<C> {
     /// Serves one connection of member `from`.
@@ -59,12 +62,20 @@ impl<C: Cfg> Node<C> {
         let followed = self.reign.role.followed().filter(|(leader, _)| *leader == from);
         let Some((_, heard)) = followed.filter(|_| !self.standing.is_suspect()) else { return };
         let ends = heard + self.settings.lease() + HINT_MARGIN;
-        C::sleep(ends.saturating_sub(self.now())).await;
+        let pause = self.settings.heartbeat * HINT_PAUSE_HEARTBEATS * self.rank_without(from);
+        C::sleep((ends + pause).saturating_sub(self.now())).await;
         // A later message, over a new connection, extended the lease; or there is another leader.
         if self.reign.role.followed() == Some((from, heard)) {
             // It fails when the consensus has ended, and is refused while a lease is valid.
             drop(self.raft.trigger().elect(true).await);
         }
+    }
+
+    /// Returns how many voters other than `leader` stand before this member.
+    fn rank_without(&self, leader: NodeId) -> u32 {
+        let voters = self.members().map(|members| members.list()).unwrap_or_default();
+        let is_before = |id: NodeId| id != leader && id < self.me();
+        voters.iter().filter(|member| member.is_voter && is_before(member.id)).count() as u32
     }
 }
 

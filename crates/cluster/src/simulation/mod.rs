@@ -22,6 +22,7 @@
 mod clients;
 mod disk;
 mod history;
+mod killed_leader;
 mod lock;
 mod memory;
 mod mortal;

@@ -125,7 +125,7 @@ pub(crate) enum Event {
 
 #[derive(Debug, Default)]
 struct Events {
-    events: Mutex<Vec<Event>>,
+    seen: Mutex<Vec<Event>>,
     /// Names of the members, each time that they changed.
     members: Mutex<Vec<Vec<u64>>>,
     /// The newest level of the group.
@@ -134,11 +134,11 @@ struct Events {
 
 impl TermListener for Events {
     fn begin_term(&self, term: Term, _lsn: Lsn) {
-        lock(&self.events).push(Event::Begin(term.0));
+        lock(&self.seen).push(Event::Begin(term.0));
     }
 
     fn end_term(&self, term: Term) {
-        lock(&self.events).push(Event::End(term.0));
+        lock(&self.seen).push(Event::End(term.0));
     }
 
     fn members(&self, members: &[Member]) {
@@ -152,7 +152,7 @@ impl TermListener for Events {
     fn end_log(&self, _: Lsn) {}
 
     fn cut(&self, lsn: Lsn) {
-        lock(&self.events).push(Event::Cut(lsn));
+        lock(&self.seen).push(Event::Cut(lsn));
     }
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn events(&self) -> Vec<Event> {
-        lock(&self.events.events).clone()
+        lock(&self.events.seen).clone()
     }
 
     /// The level of the group that the listener was told last.
