@@ -222,7 +222,9 @@ fn is_whole(text: &str) -> bool {
 /// The first digits of a digest.
 fn checksum_of(text: &str) -> String {
     use sha2::{Digest as _, Sha256};
-    Sha256::digest(text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text);
+    let first = digest.first_chunk().expect("a digest has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*first))
 }
 
 #[cfg(test)]

@@ -197,8 +197,11 @@ mod tests {
     use tidemark_server::MemberStatus;
 
     /// A picture of members that are silent, or have a last entry of term and index, and may have lost some.
-    fn picture(members: &[Option<(u64, u64, bool)>]) -> Picture {
-        let drawn = |(number, state): (usize, &Option<(u64, u64, bool)>)| {
+    /// Term and index of a member's last entry, and whether it may have lost entries; `None` if it does not answer.
+    type Seen = Option<(u64, u64, bool)>;
+
+    fn picture(members: &[Seen]) -> Picture {
+        let drawn = |(number, state): (usize, &Seen)| {
             let node = number as u64 + 1;
             let seen = MemberStatus {
                 node,
@@ -239,7 +242,7 @@ mod tests {
     #[test]
     fn as_little_is_accepted_as_is_needed_for_a_leader() {
         let (well, lost) = (|index| Some((2, index, false)), |index| Some((2, index, true)));
-        let cases: [(&[Option<(u64, u64, bool)>], Plan); 7] = [
+        let cases: [(&[Seen], Plan); 7] = [
             (&[well(7), lost(5), lost(6)], Plan::Vote(vec![3])),
             (&[lost(7), lost(5), lost(6)], Plan::Vote(vec![1, 3])),
             (&[None, lost(5), lost(6)], Plan::Vote(vec![3, 2])),

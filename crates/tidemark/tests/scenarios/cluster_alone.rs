@@ -308,9 +308,9 @@ fn a_first_start_that_is_killed_at_any_sync_goes_on_at_the_next_one() {
             // With the flags of the first start, and, if the directory is a member's, without.
             let is_member = cluster.dir(1).join("group").exists();
             if is_member && at % 2 == 0 {
-                cluster.run(1, &[])
+                cluster.run(1, &[]);
             } else {
-                cluster.found()
+                cluster.found();
             }
             assert_eq!(shown(|read| cluster.call(read)), seen, "killed at {calls} {at}");
             cluster.call(&["INCR", "number"]);

@@ -47,7 +47,7 @@ impl Writers {
                 let mut number = 0;
                 while !is_over.load(Ordering::Acquire) {
                     number += 1;
-                    write(&ports, &format!("writer:{writer}"), number);
+                    write(ports, &format!("writer:{writer}"), number);
                     written.fetch_add(1, Ordering::AcqRel);
                 }
                 number
@@ -71,7 +71,7 @@ impl Writers {
 }
 
 /// Sets a key until a member acknowledges it. Only answers that a client of a cluster repeats are errors.
-fn write(ports: &[u16; 3], key: &str, number: u64) {
+fn write(ports: [u16; 3], key: &str, number: u64) {
     wait_until("a change is acknowledged", || {
         let answer = ports.iter().find_map(|port| {
             let answer =

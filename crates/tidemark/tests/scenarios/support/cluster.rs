@@ -62,7 +62,7 @@ impl Cluster {
         let members = clients.iter().enumerate().map(member).collect::<Vec<_>>().join(",");
         let flags = flags.iter().map(ToString::to_string).collect();
         let (servers, environment) = ([None, None, None], environment.to_vec());
-        let mut cluster = Self { directory, members, clients, http, servers, flags, environment, disks };
+        let mut cluster = Self { members, clients, http, servers, flags, environment, disks, directory };
         (0..3).for_each(|member| cluster.run(member));
         cluster.set("begin", "1");
         cluster
