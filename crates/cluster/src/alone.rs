@@ -17,11 +17,13 @@ use tidemark_log::{EntryEnd, EntryId, Log, Member as LogMember};
 use crate::beginning::Beginning;
 use crate::driver::VoteStore;
 use crate::entry::Entry;
+use crate::level::Level;
 use crate::member::{Member, Members};
 use crate::term::Ballot;
 use crate::wire::message::{decode_ballot, encode_ballot};
 
-/// Makes `me` the only member of its group. `ballot` has the bytes that `votes` had when it was opened.
+/// Makes `me` the only member of its group, whose records are of `level`: what this build may have written, and
+/// knows. `ballot` has the bytes that `votes` had when it was opened.
 /// Called when the log is open, and before the member takes part.
 ///
 /// If it is interrupted or fails, it is repeated before the member takes part: each call adds an entry.
@@ -34,13 +36,15 @@ pub fn found_alone(
     votes: &mut dyn VoteStore,
     ballot: Option<&[u8]>,
     me: Member,
+    level: Level,
 ) -> io::Result<()> {
     let ballot = match ballot {
         None => Ballot::default(),
         Some(bytes) => decode_ballot(bytes).ok_or_else(|| io::Error::other("the saved ballot is damaged"))?,
     };
     let node = me.id.0;
-    let members = Members::new(vec![Member { is_voter: true, ..me }]).map_err(io::Error::other)?;
+    let members =
+        Members::new(vec![Member { is_voter: true, ..me }]).map_err(io::Error::other)?.at_level(level);
     let before = member.last_entry().id;
     let id = EntryId { index: before.index + 1, term: before.term.max(ballot.term) + 1 };
     // Other members of a group may have given out LSNs behind the last one that is here. A single node's are
@@ -98,7 +102,7 @@ mod tests {
         let shared: Arc<dyn Storage> = Arc::new(storage.clone());
         let (log, member, _) = Log::open_member(shared, options()).expect("opens");
         let before = log.appended();
-        found_alone(&log, &member, &mut votes.clone(), ballot, me()).expect("is founded");
+        found_alone(&log, &member, &mut votes.clone(), ballot, me(), Level(2)).expect("is founded");
         let end = member.last_entry();
         log.close().expect("closes");
         (end, before)

@@ -76,6 +76,10 @@ impl RecoverError {
                 missing.last, missing.durable
             )),
             RecoverError::Snapshot(error) => damage_of_snapshot(error),
+            // Its frames have their checksums: what does not fit is a block file that they refer to.
+            RecoverError::Load { lsn, error: error @ ApplyError::Malformed(_) } => {
+                Some(format!("the snapshot at record {lsn}: {error}"))
+            }
             RecoverError::Node(NodeError::Damaged(error)) => Some(error.to_string()),
             _ => None,
         }

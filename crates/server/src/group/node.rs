@@ -240,7 +240,7 @@ impl Membership {
         let own = own.ok_or_else(|| io::Error::other("the file `group` does not name the member itself"))?;
         let own = Member { directory: Some(self.seat.directory), ..own.clone() };
         let (votes, ballot) = VoteFile::open(&config.dir)?;
-        found_alone(log, member, &mut Votes(votes), ballot.as_deref(), own)?;
+        found_alone(log, member, &mut Votes(votes), ballot.as_deref(), own, version::build().level)?;
         self.suspicion.end_recovery(false)?;
         self.seat.begins_alone = false;
         self.seat.write(&config.dir)?;
