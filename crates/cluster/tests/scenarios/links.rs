@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidemark_cluster::NodeId;
 use tidemark_cluster::net::{Lane, NetSettings, Peer, Roster, Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::support::{Echo, Member, identity, introduce, patient, run, until};
@@ -197,6 +197,18 @@ fn after_close_everything_fails() {
     });
 }
 
+/// Passes one frame on: a header, which has the length of the payload in its second word.
+async fn relay_frame(from: &mut TcpStream, to: &mut TcpStream) -> std::io::Result<()> {
+    let mut header = [0; 20];
+    from.read_exact(&mut header).await?;
+    let (_, rest) = header.split_first_chunk::<4>().expect("a checksum");
+    let length = u32::from_le_bytes(*rest.first_chunk().expect("a length"));
+    let mut payload = vec![0; length as usize];
+    from.read_exact(&mut payload).await?;
+    to.write_all(&header).await?;
+    to.write_all(&payload).await
+}
+
 /// A peer that completes the handshake as node 2 and then does as `behave` says, for each connection.
 async fn play_peer(one: &Member, answer: &'static [u8]) -> NodeId {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -209,12 +221,9 @@ async fn play_peer(one: &Member, answer: &'static [u8]) -> NodeId {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {
                 // The real member answers the hello; what comes then is cut or garbage.
-                let mut real = tokio::net::TcpStream::connect(relay_to).await.expect("the real member");
-                let mut bytes = [0; 20 + 74];
-                socket.read_exact(&mut bytes).await.expect("a hello");
-                real.write_all(&bytes).await.expect("a hello");
-                real.read_exact(&mut bytes).await.expect("a welcome");
-                socket.write_all(&bytes).await.expect("a welcome");
+                let mut real = TcpStream::connect(relay_to).await.expect("the real member");
+                relay_frame(&mut socket, &mut real).await.expect("a hello");
+                relay_frame(&mut real, &mut socket).await.expect("a welcome");
                 // A confirm and a request of 100 bytes.
                 let mut request = [0; 20 + 20 + 100];
                 if socket.read_exact(&mut request).await.is_ok() {
