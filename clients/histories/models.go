@@ -41,15 +41,15 @@ type model struct {
 
 var modelOf = map[string]model{
 	"register":         {register{}, onRegister},
-	"counter":          {integral{}, onCounter},
+	"counter":          {register{}, onRegister},
 	"list":             {"", onList},
 	"set":              {uint32(0), onSet},
-	"transaction":      {[2]integral{}, onTransaction},
+	"transaction":      {[2]register{}, onTransaction},
 	"blocking":         {"", onList},
 	"expiry":           {expiring{}, onExpiring},
-	"once-counter":     {integral{}, onCounter},
+	"once-counter":     {register{}, onRegister},
 	"once-list":        {"", onList},
-	"once-transaction": {[2]integral{}, onTransaction},
+	"once-transaction": {[2]register{}, onTransaction},
 }
 
 // linearizable returns the model as porcupine takes it.
@@ -117,7 +117,7 @@ func has(command []string, option string) bool {
 	return false
 }
 
-// A string that is there or not.
+// A string, or a number as text, that is there or not.
 type register struct {
 	is    bool
 	value string
@@ -155,39 +155,14 @@ func registerCommand(old register, command []string) (string, register) {
 			return old.get(), register{true, command[2]}
 		}
 		return "OK", register{true, command[2]}
-	}
-	panic("no model of " + command[0])
-}
-
-// A number that is there or not.
-type integral struct {
-	is    bool
-	value int64
-}
-
-func (n integral) get() string {
-	if !n.is {
-		return "nil"
-	}
-	return strconv.Quote(number(n.value))
-}
-
-func integralCommand(old integral, command []string) (string, integral) {
-	switch command[0] {
-	case "GET":
-		return old.get(), old
-	case "SET":
-		return "OK", integral{true, integer(command[2])}
 	case "INCRBY":
-		sum := old.value + integer(command[2])
-		return number(sum), integral{true, sum}
+		sum := integer(command[2])
+		if old.is {
+			sum += integer(old.value)
+		}
+		return number(sum), register{true, number(sum)}
 	}
 	panic("no model of " + command[0])
-}
-
-func onCounter(state interface{}, in *input) []outcome {
-	answer, next := integralCommand(state.(integral), in.Commands[0])
-	return []outcome{{answer, next}}
 }
 
 // Values with no spaces in them, in their order, separated by spaces.
@@ -269,14 +244,14 @@ func onSet(state interface{}, in *input) []outcome {
 
 // Two numbers, under keys that end with "a" and "b".
 func onTransaction(state interface{}, in *input) []outcome {
-	old := state.([2]integral)
+	old := state.([2]register)
 	next := old
 	var answers []string
 	for _, command := range in.Commands {
 		key := command[1]
 		which := key[len(key)-1] - 'a'
 		var answer string
-		answer, next[which] = integralCommand(next[which], command)
+		answer, next[which] = registerCommand(next[which], command)
 		answers = append(answers, answer)
 	}
 	done := outcome{list(answers), next}
