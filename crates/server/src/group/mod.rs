@@ -16,6 +16,7 @@
 
 mod cluster_status;
 mod consensus;
+mod durable_file;
 mod full_disk;
 mod joining;
 mod leadership;

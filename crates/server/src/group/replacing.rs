@@ -10,13 +10,14 @@
 //! and suspicion stay, so the member is the same one. It is damaged again before it has caught up: then
 //! its disk is bad, and an operator decides.
 
+use super::durable_file;
 use super::joining::{Told, ask};
 use super::seat::Seat;
 use crate::config::Config;
 use crate::observe::operator_line::say;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,6 @@ use tidemark_log::storage::StorageLock;
 
 /// The file that says that the data is to be removed, and why.
 const NAME: &str = "REPLACE";
-const TEMPORARY: &str = "REPLACE.new";
 /// Most of a reason that is read. Bytes.
 const REASON_BYTES_MAX: usize = 4096;
 /// Pause before the others are asked for a leader, and between two rounds. Longer than the lease of a leader
@@ -95,12 +95,7 @@ pub(super) fn request(directory: &Path, suspicion: &mut SuspicionFile, damage: &
     if !suspicion.may_replace_data() {
         return Ok(false);
     }
-    let (path, temporary) = (directory.join(NAME), directory.join(TEMPORARY));
-    let mut file = File::create(&temporary)?;
-    file.write_all(damage.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, &path)?;
-    File::open(directory)?.sync_all()?;
+    durable_file::replace(directory, NAME, damage)?;
     suspicion.note_damage()?;
     Ok(true)
 }

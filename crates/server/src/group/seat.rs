@@ -4,9 +4,9 @@
 //! of a group know each other's directories, so a new disk or a copy is not taken for the member. A second
 //! file has the same; if one of the two is damaged, it is written again.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use super::durable_file;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use tidemark_cluster::{Member, NodeId};
 const NAME: &str = "group";
 /// A copy of the file: a bit of either may flip.
 const SECOND_NAME: &str = "group.copy";
-const MODE: u32 = 0o600;
 /// Largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 const HEADER: &str =
@@ -167,7 +166,6 @@ impl Seat {
     }
 
     fn write_file(&self, directory: &Path, name: &str) -> Result<(), SeatError> {
-        let (path, temporary) = (directory.join(name), directory.join(format!("{name}.new")));
         let text = Text {
             cluster: self.cluster.to_string(),
             node: self.node.0,
@@ -187,17 +185,9 @@ impl Seat {
         };
         let text = toml::to_string(&text).expect("text and numbers have a form in TOML");
         let text = format!("{HEADER}{text}");
-        let checksum = checksum_of(&text);
-        let write = || {
-            let mut file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            writeln!(file, "{CHECKSUM}{checksum}")?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            File::open(directory)?.sync_all()
-        };
-        write().map_err(|error| SeatError::File { path: path.clone(), error })
+        let text = format!("{text}{CHECKSUM}{}\n", checksum_of(&text));
+        durable_file::replace(directory, name, &text)
+            .map_err(|error| SeatError::File { path: directory.join(name), error })
     }
 
     /// Checks that the directory is the member that the settings name.
