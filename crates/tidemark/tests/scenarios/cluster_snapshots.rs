@@ -64,8 +64,7 @@ fn write(cluster: &Cluster, round: usize) {
 
 /// Names of the files of a member that begin with `prefix`.
 fn files(cluster: &Cluster, member: usize, prefix: &str) -> Vec<String> {
-    let directory = cluster.directory.path().join(format!("member{member}"));
-    let names = std::fs::read_dir(directory).expect("the directory is there");
+    let names = std::fs::read_dir(cluster.member_directory(member)).expect("the directory is there");
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
     names.sort_unstable();

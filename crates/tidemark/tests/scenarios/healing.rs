@@ -37,10 +37,6 @@ impl Numbers {
     }
 }
 
-fn directory(cluster: &Cluster, member: usize) -> PathBuf {
-    cluster.directory.path().join(format!("member{member}"))
-}
-
 /// The files of a kind in a directory, in the order of their names.
 fn files(directory: &Path, kind: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
@@ -84,14 +80,6 @@ fn write(cluster: &Cluster, round: usize) {
             let _ = client.read();
         }
     }
-}
-
-/// Starts a member with the lines for its operator in a file, which is returned.
-fn run(cluster: &mut Cluster, member: usize) -> PathBuf {
-    let path = cluster.directory.path().join(format!("errors{member}"));
-    let errors = File::create(&path).expect("a file");
-    cluster.run_telling(member, SETTINGS, errors.into());
-    path
 }
 
 /// Waits until a member whose data was replaced has its vote again. Returns whether it was. With `scrubs`, the
@@ -141,14 +129,14 @@ fn a_bit_that_flips_in_any_file_of_a_stopped_member_is_healed_from_the_others() 
         } else {
             assert!(stopped.terminate().success());
         }
-        let found = files(&directory(&cluster, victim), kind);
+        let found = files(&cluster.member_directory(victim), kind);
         if found.is_empty() {
-            run(&mut cluster, victim);
+            cluster.run_noting(victim, SETTINGS);
             continue;
         }
         let path = &found[numbers.below(found.len() as u64) as usize];
         let flipped = flip(path, &mut numbers, used(path).max(1));
-        let errors = run(&mut cluster, victim);
+        let errors = cluster.run_noting(victim, SETTINGS);
         let replaced = is_replaced(&errors, ["segment-", "snapshot-", "blocks-"].contains(&kind));
         assert_well(&cluster, round + 1);
         eprintln!("{flipped}: {}", if replaced { "replaced" } else { "healed by itself" });
@@ -171,11 +159,11 @@ fn a_running_member_finds_a_flipped_bit_and_replaces_its_data() {
     cluster.set("acknowledged:0", "0");
     let victim = (cluster.leader() + 1) % 3;
     cluster.kill(victim);
-    let errors = run(&mut cluster, victim);
+    let errors = cluster.run_noting(victim, SETTINGS);
     drop(cluster.settled());
     let process = cluster.server(victim).child.id();
     let mut numbers = Numbers(7);
-    let sealed = files(&directory(&cluster, victim), "snapshot-").pop().expect("a snapshot");
+    let sealed = files(&cluster.member_directory(victim), "snapshot-").pop().expect("a snapshot");
     let flipped = flip(&sealed, &mut numbers, used(&sealed));
     wait_until(&format!("the scrub finds {flipped}"), || {
         let told = fs::read_to_string(&errors).expect("text");
@@ -194,7 +182,7 @@ fn damaged_data_stays_until_the_others_have_a_leader() {
     drop(cluster.settled());
     (0..3).for_each(|member| cluster.kill(member));
     let mut numbers = Numbers(5);
-    let log = files(&directory(&cluster, 0), "segment-");
+    let log = files(&cluster.member_directory(0), "segment-");
     let path = &log[0];
     let end = used(path) / 2;
     let flipped = flip(path, &mut numbers, end);

@@ -1,6 +1,6 @@
 //! Members that may have lost what they acknowledged.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tidemark_cluster::suspicion::{Start, SuspicionFile};
@@ -8,23 +8,24 @@ use tidemark_cluster::suspicion::{Start, SuspicionFile};
 use crate::support::cluster::Cluster;
 use crate::support::{Answer, Client, wait_until};
 
-fn directory(cluster: &Cluster, member: usize) -> PathBuf {
-    cluster.directory.path().join(format!("member{member}"))
-}
-
 /// Notes in the directory of a killed member that its machine had lost power meanwhile.
 fn lose_power(cluster: &Cluster, member: usize) {
     let start = Start { boot: None, acknowledges_unsynced: true, is_new: false };
-    let begun = SuspicionFile::begin(&directory(cluster, member), start).expect("the file");
+    let begun = SuspicionFile::begin(&cluster.member_directory(member), start).expect("the file");
     assert!(begun.suspicion().is_some_and(|suspicion| !suspicion.may_have_forgotten_votes()));
 }
 
-/// Starts a member with the lines for its operator in a file, which is returned.
-fn run(cluster: &mut Cluster, member: usize, settings: &[&str]) -> PathBuf {
-    let path = cluster.directory.path().join(format!("errors{member}"));
-    let errors = File::create(&path).expect("a file");
-    cluster.run_telling(member, settings, errors.into());
-    path
+/// Restarts a cluster of which the first two members may have lost entries. Returns what they tell their operator.
+fn two_lose_power(cluster: &mut Cluster) -> [PathBuf; 2] {
+    for member in 0..3 {
+        cluster.kill(member);
+    }
+    for member in [0, 1] {
+        lose_power(cluster, member);
+    }
+    let errors = [0, 1].map(|member| cluster.run_noting(member, &[]));
+    cluster.run_noting(2, &[]);
+    errors
 }
 
 fn wait_for_line(path: &Path, line: &str) {
@@ -36,7 +37,7 @@ fn wait_for_line(path: &Path, line: &str) {
 /// The files of the log in a member's directory, with what they have.
 fn log_files(cluster: &Cluster, member: usize) -> Vec<(PathBuf, Vec<u8>)> {
     let of_member = ["vote", "standing", "group", "group.copy"];
-    let entries = fs::read_dir(directory(cluster, member)).expect("a directory");
+    let entries = fs::read_dir(cluster.member_directory(member)).expect("a directory");
     let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
     let is_of_log = |path: &PathBuf| !of_member.iter().any(|name| path.ends_with(name));
     paths.filter(is_of_log).map(|path| (path.clone(), fs::read(path).expect("readable"))).collect()
@@ -49,7 +50,7 @@ fn a_member_that_lost_entries_in_a_power_failure_votes_again_once_it_has_them() 
     cluster.set("early", "1");
     cluster.kill(victim);
     let early = log_files(&cluster, victim);
-    run(&mut cluster, victim, &[]);
+    cluster.run_noting(victim, &[]);
     for number in 0..100 {
         cluster.set(&format!("late:{number}"), "1");
     }
@@ -59,7 +60,7 @@ fn a_member_that_lost_entries_in_a_power_failure_votes_again_once_it_has_them() 
     log_files(&cluster, victim).iter().for_each(|(path, _)| fs::remove_file(path).expect("removed"));
     early.iter().for_each(|(path, bytes)| fs::write(path, bytes).expect("written"));
     lose_power(&cluster, victim);
-    let errors = run(&mut cluster, victim, &[]);
+    let errors = cluster.run_noting(victim, &[]);
     wait_for_line(&errors, "It does not vote until a leader that was elected without it has caught it up");
     wait_for_line(&errors, "this member has everything again, and votes");
     // It has a full vote: with it and one other member, the group goes on.
@@ -77,14 +78,7 @@ fn a_member_that_lost_entries_in_a_power_failure_votes_again_once_it_has_them() 
 fn two_of_three_that_may_have_lost_entries_elect_no_leader_until_the_loss_is_accepted() {
     let mut cluster = Cluster::found();
     cluster.set("key", "value");
-    for member in 0..3 {
-        cluster.kill(member);
-    }
-    for member in [0, 1] {
-        lose_power(&cluster, member);
-    }
-    let errors = [0, 1].map(|member| run(&mut cluster, member, &[]));
-    run(&mut cluster, 2, &[]);
+    let errors = two_lose_power(&mut cluster);
     for path in &errors {
         wait_for_line(path, "restart them with --cluster-accept-loss yes");
     }
@@ -96,7 +90,7 @@ fn two_of_three_that_may_have_lost_entries_elect_no_leader_until_the_loss_is_acc
         assert!(!told.contains("has everything again"), "{told}");
     }
     cluster.kill(0);
-    let accepted = run(&mut cluster, 0, &["--cluster-accept-loss", "yes"]);
+    let accepted = cluster.run_noting(0, &["--cluster-accept-loss", "yes"]);
     wait_for_line(&accepted, "takes part although it may have lost");
     cluster.set("key", "other");
     // With the leader of two members, the third has everything again.
@@ -109,14 +103,7 @@ fn one_command_accepts_what_two_of_three_may_have_lost_and_no_more() {
     let mut cluster = Cluster::found();
     cluster.set("key", "value");
     drop(cluster.settled());
-    for member in 0..3 {
-        cluster.kill(member);
-    }
-    for member in [0, 1] {
-        lose_power(&cluster, member);
-    }
-    let errors = [0, 1].map(|member| run(&mut cluster, member, &[]));
-    run(&mut cluster, 2, &[]);
+    let errors = two_lose_power(&mut cluster);
     wait_for_line(&errors[0], "`tidemark cluster recover` says what could be lost");
     // All of them answer, and know the members.
     wait_until("status says what is wrong", || {

@@ -2,6 +2,8 @@
 
 use super::small_disk::SmallDisk;
 use super::{Answer, Client, Server, free_port, wait_until};
+use std::fs::File;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -83,10 +85,7 @@ impl Cluster {
     pub(crate) fn start_command(&self, member: usize, flags: &[&str]) -> Command {
         let (mut command, directory) = match &self.disks[member] {
             Some(disk) => (disk.command(), disk.data()),
-            None => (
-                Command::new(env!("CARGO_BIN_EXE_tidemark")),
-                self.directory.path().join(format!("member{member}")),
-            ),
+            None => (Command::new(env!("CARGO_BIN_EXE_tidemark")), self.member_directory(member)),
         };
         command.arg("serve").arg("--dir").arg(directory);
         command.args(["--cluster-node", &(member + 1).to_string(), "--cluster-members", &self.members]);
@@ -112,6 +111,19 @@ impl Cluster {
                 .and_then(|mut client| client.call(&["PING"]))
                 .is_ok_and(|answer| answer == Answer::Status("PONG".into()))
         });
+    }
+
+    /// Starts a member with the lines for its operator in a file, which is returned.
+    pub(crate) fn run_noting(&mut self, member: usize, flags: &[&str]) -> PathBuf {
+        let path = self.directory.path().join(format!("errors{member}"));
+        let errors = File::create(&path).expect("a file");
+        self.run_telling(member, flags, errors.into());
+        path
+    }
+
+    /// Returns the directory of a member that has no disk of its own.
+    pub(crate) fn member_directory(&self, member: usize) -> PathBuf {
+        self.directory.path().join(format!("member{member}"))
     }
 
     /// Starts a member that joins the cluster of another one.
