@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use openraft::Raft;
-use openraft::raft::{AppendEntriesRequest, StreamAppendError, TransferLeaderRequest};
+use openraft::entry::RaftEntry;
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest};
 use openraft::type_config::TypeConfigExt;
 use tokio::sync::mpsc;
 
@@ -20,6 +21,8 @@ use crate::ids::NodeId;
 use crate::net::Lane;
 use crate::wire::message::{self, AppendAnswer, INSTALL, Request, VoteAnswer};
 
+/// Requests of a connection that the library has and has not answered.
+const APPENDS_MAX: usize = 64;
 /// Time behind the end of a silent leader's lease, so that the other members see the end too.
 const HINT_MARGIN: Duration = Duration::from_millis(1);
 /// Heartbeats between two members that stand for election because a leader's kernel closed its
@@ -79,8 +82,10 @@ impl<C: Cfg> Node<C> {
     }
 }
 
-/// Serves a connection with entries or heartbeats. `heard` is called for each request. Ends at a
-/// refusal, as the library does, or at a frame that is no request.
+/// Serves a connection with entries or heartbeats. `heard` is called for each request. Ends when the
+/// consensus does, or at a frame that is no request. It outlives refusals: a new leader's first request is
+/// often refused, and the time of a new connection would be one in which no client gets an answer. Each
+/// request says what it follows, so those behind a refused one are judged by themselves.
 async fn serve_appends<C: Cfg>(
     raft: Raft<C, Apply>,
     requests: mpsc::Receiver<Bytes>,
@@ -92,18 +97,26 @@ async fn serve_appends<C: Cfg>(
         heard();
         Some((request, (requests, heard)))
     });
-    let mut results = std::pin::pin!(raft.stream_append(requests));
-    while let Some(Ok(result)) = results.next().await {
-        let is_refused = result.is_err();
-        let answer = match result {
-            Ok(id) => AppendAnswer::Matching(from_log_id(id)),
-            Err(StreamAppendError::Conflict(id)) => AppendAnswer::Conflict(from_log_id(Some(id))),
-            Err(StreamAppendError::HigherVote(vote)) => AppendAnswer::Deposed(from_vote(&vote)),
-        };
-        if answers.send(answer.encode()).await.is_err() || is_refused {
+    // The library gets them in this order: each is handed over at its first poll.
+    let answered = requests.map(|request| append(&raft, request)).buffered(APPENDS_MAX);
+    let mut answered = std::pin::pin!(answered);
+    while let Some(Some(answer)) = answered.next().await {
+        if answers.send(answer.encode()).await.is_err() {
             return;
         }
     }
+}
+
+/// Has the library take a request. `None` if the consensus has ended.
+async fn append<C: Cfg>(raft: &Raft<C, Apply>, request: AppendEntriesRequest<C>) -> Option<AppendAnswer> {
+    let previous = request.prev_log_id;
+    let last = request.entries.last().map(RaftEntry::log_id).or(previous);
+    Some(match raft.append_entries(request).await.ok()? {
+        AppendEntriesResponse::Success => AppendAnswer::Matching(from_log_id(last)),
+        AppendEntriesResponse::PartialSuccess(id) => AppendAnswer::Matching(from_log_id(id)),
+        AppendEntriesResponse::Conflict => AppendAnswer::Conflict(from_log_id(previous)),
+        AppendEntriesResponse::HigherVote(vote) => AppendAnswer::Deposed(from_vote(&vote)),
+    })
 }
 
 fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {

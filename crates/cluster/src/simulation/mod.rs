@@ -28,6 +28,7 @@ mod memory;
 mod mortal;
 mod nemesis;
 mod network;
+mod refusals;
 mod run;
 mod snapshots;
 mod suspects;

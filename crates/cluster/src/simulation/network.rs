@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use openraft::type_config::alias::InstantOf;
 use tokio::sync::{mpsc, oneshot};
 
 use super::disk::Disk;
+use super::lock::lock;
 use crate::ids::{NodeId, RandomId};
 use crate::net::{Lane, Transport};
 use crate::raft::{Node, Simulated};
@@ -53,10 +54,6 @@ pub(super) struct Network {
     /// How many of a million frames end their connection, with all that is under way.
     pub(super) breaks: AtomicU32,
     admits_new_disks: bool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Network {
