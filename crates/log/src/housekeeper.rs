@@ -15,7 +15,7 @@ use crate::ready::{Chores, Ready};
 use crate::relief_state::Relief;
 use crate::segment::{Segment, TEMPORARY_SUFFIX, spare_name};
 use crate::segment_header::HEADER_BYTES;
-use crate::shared::{Shared, State, wait};
+use crate::shared::{Shared, State, WRITE_BYTES, wait};
 use crate::storage::{StorageFile, is_shortage, write_zeros};
 use crate::{Durability, Lsn};
 
@@ -45,6 +45,8 @@ enum Chore {
         bytes: u64,
     },
     Retire,
+    /// Free what old segments have left unused.
+    Shorten,
 }
 
 /// Why old segments are not dropped.
@@ -97,6 +99,11 @@ impl<'a> Housekeeper<'a> {
                     state.wanted_bytes = wanted.filter(|wanted| *wanted > bytes);
                 });
             }
+            Chore::Shorten => {
+                if let Err(failure) = self.shorten() {
+                    self.shared.fail(failure);
+                }
+            }
             Chore::Retire => match self.retire() {
                 Ok(()) => self.end_obstacle(),
                 Err(Obstacle::Kept(failure)) => self.begin_obstacle(failure),
@@ -125,6 +132,10 @@ impl<'a> Housekeeper<'a> {
                 state = shared.lock();
                 continue;
             }
+            state.calm_at = state.calm_at.filter(|at| *at > now);
+            if !state.surplus.is_empty() && state.calm_at.is_none() {
+                return Some(Chore::Shorten);
+            }
             let chore = self.preparation(&state);
             let prepare_at = self.chores.prepare_at.filter(|_| chore.is_some());
             let retire_at = self.chores.retire_at.filter(|_| state.retention_due);
@@ -134,7 +145,8 @@ impl<'a> Housekeeper<'a> {
             if !waits {
                 return None;
             }
-            state = if let Some(at) = [prepare_at, retire_at].into_iter().flatten().min() {
+            let next = [prepare_at, retire_at, state.calm_at].into_iter().flatten().min();
+            state = if let Some(at) = next {
                 let result = shared.wakers.housekeeping.wait_timeout(state, shared.options.clock.timeout(at));
                 result.unwrap_or_else(PoisonError::into_inner).0
             } else {
@@ -156,7 +168,8 @@ impl<'a> Housekeeper<'a> {
         if state.reserve.is_none() && preallocates {
             return Some(Chore::Reserve);
         }
-        let wanted = state.wanted_bytes.or_else(|| self.lacks_spare(state).then_some(0));
+        let is_calm = state.calm_at.is_none() || state.ready.is_empty();
+        let wanted = state.wanted_bytes.or_else(|| (is_calm && self.lacks_spare(state)).then_some(0));
         wanted.map(|bytes| Chore::Prepare { bytes: bytes.max(usual_bytes) })
     }
 
@@ -295,6 +308,23 @@ impl<'a> Housekeeper<'a> {
         if was_there {
             self.shared.announce();
         }
+    }
+
+    /// Frees what old segments have left unused: otherwise many terms could fill the disk.
+    fn shorten(&self) -> Result<(), Failure> {
+        let surplus = std::mem::take(&mut self.shared.lock().surplus);
+        let segments = surplus.iter().filter_map(|one| Some((one.segment.upgrade()?, one.end)));
+        for (segment, end) in segments {
+            self.shared.stopwatches.housekeeping.start();
+            let failed = |error| {
+                Failure::new(format!("shortening {}", self.shared.storage.path(&segment.name)), error)
+            };
+            // No record is written behind its end: at worst, beside a cut, zeros stay there.
+            if segment.file.len().map_err(failed)? > end + WRITE_BYTES as u64 {
+                segment.file.set_len(end).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Drops the oldest segments that release and retention allow to drop.

@@ -129,6 +129,8 @@ pub(crate) fn share(
         // A new log's first segment is made immediately.
         wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
         ready,
+        surplus: Vec::new(),
+        calm_at: None,
         reserve: None,
         promised_bytes: 0,
         waiting_for_space: 0,

@@ -1,7 +1,9 @@
-//! A prepared segment file without records, and when the next one is made.
+//! A prepared segment file without records, when the next one is made, and what is unused of an old one.
 
+use std::sync::Weak;
 use std::time::Instant;
 
+use crate::segment::Segment;
 use crate::storage::StorageFile;
 
 /// A file that the log can continue in.
@@ -11,6 +13,14 @@ pub(crate) struct Ready {
     pub(crate) file: Box<dyn StorageFile>,
     pub(crate) bytes: u64,
     pub(crate) recycled: bool,
+}
+
+/// A segment with a successor, which may be longer than its records.
+#[derive(Debug)]
+pub(crate) struct Surplus {
+    pub(crate) segment: Weak<Segment>,
+    /// Where its records end. A cut may have shortened it further.
+    pub(crate) end: u64,
 }
 
 /// What the housekeeper remembers between two chores.

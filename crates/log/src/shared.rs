@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
+use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
 use crate::format::Codec;
 use crate::gap::Gaps;
-use crate::ready::{Chores, Ready};
+use crate::ready::{Chores, Ready, Surplus};
 use crate::relief_state::Relief;
 use crate::segment::SegmentTable;
 use crate::snapshot::BlockFiles;
@@ -154,6 +155,10 @@ pub(crate) struct State {
     /// Position of the end of `buffer` on disk; `None` before the first segment.
     pub(crate) position: Option<Position>,
     pub(crate) ready: VecDeque<Ready>,
+    /// What old segments of a member have left unused.
+    pub(crate) surplus: Vec<Surplus>,
+    /// Until then the housekeeper of a member does nothing that can wait.
+    pub(crate) calm_at: Option<Instant>,
     /// A small segment for records that were under way when the disk filled up: their appenders
     /// have changed their state already and can no longer be refused.
     pub(crate) reserve: Option<Ready>,

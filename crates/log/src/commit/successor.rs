@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::buffer::Cut;
 use crate::error::Failure;
+use crate::ready::Surplus;
 use crate::segment::{Segment, segment_name};
-use crate::shared::WRITE_BYTES;
 use crate::storage::write_all;
 
 use super::Committer;
+
+/// Time behind the beginning of a member's segment in which nothing is done that delays its syncs: a new
+/// term begins with it, and no client gets an answer before that is durable at most members.
+const CALM_DELAY: Duration = Duration::from_millis(200);
 
 impl Committer {
     /// Makes a prepared file the log's last segment, durably, before any record is written to it.
@@ -33,7 +38,7 @@ impl Committer {
             data_offset: block.len() as u64,
             file: ready.file,
         });
-        self.shorten()?;
+        let surplus = self.shorten()?;
         self.is_cut = false;
         self.offset = segment.data_offset;
         let replaced = self.shared.table().insert(segment.clone());
@@ -56,23 +61,27 @@ impl Committer {
         let mut state = self.shared.lock();
         state.retention_due = true;
         state.sealed = header.follows;
+        if self.shared.has_entries {
+            state.calm_at = Some(self.shared.options.clock.now() + CALM_DELAY);
+            state.surplus.extend(surplus);
+        }
         drop(state);
         self.shared.wakers.housekeeping.notify_one();
         self.shared.wakers.advanced.notify_all();
         Ok(())
     }
 
-    /// Shortens the last segment, which gets a successor, to its records. Removes what a group has
-    /// taken back: without the successor it would be read again. Frees the space that a term left
-    /// unused: otherwise many terms could fill the disk.
-    fn shorten(&self) -> Result<(), Failure> {
-        let Some(segment) = self.segment.as_ref().filter(|_| self.shared.has_entries) else { return Ok(()) };
+    /// Shortens the last segment, which gets a successor, to its records, if a group has taken some of it
+    /// back: without the successor they would be read again. Returns what else of it is unused: to free
+    /// that takes long, and the group waits for the successor.
+    fn shorten(&self) -> Result<Option<Surplus>, Failure> {
+        let Some(segment) = self.segment.as_ref().filter(|_| self.shared.has_entries) else {
+            return Ok(None);
+        };
         let failed = |error| self.failure("shortening", segment, error);
         if self.is_cut {
             segment.file.set_len(self.offset).and_then(|()| segment.file.sync_data()).map_err(failed)?;
-        } else if segment.file.len().map_err(failed)? > self.offset + WRITE_BYTES as u64 {
-            segment.file.set_len(self.offset).map_err(failed)?;
         }
-        Ok(())
+        Ok(Some(Surplus { segment: Arc::downgrade(segment), end: self.offset }))
     }
 }

@@ -78,16 +78,43 @@ fn members_without_threads_do_the_same_each_time() {
 
 #[test]
 fn terms_and_cuts_never_wait_for_a_segment() {
-    let storage = faulty();
-    let (_log, member) = member_on(&storage, &ManualClock::new());
+    let (storage, clock) = (faulty(), ManualClock::new());
+    let (_log, member) = member_on(&storage, &clock);
     assert_eq!(spares(&storage), 2);
     begin_term(&member, 1);
+    clock.advance(Duration::from_secs(1));
     member.keep_house();
     fill_up(&storage);
     begin_term(&member, 2);
     member.cut_behind(1).expect("is cut");
     begin_term(&member, 3);
     assert_eq!((member.last_entry().id.index, spares(&storage)), (2, 0));
+}
+
+#[test]
+fn what_can_wait_is_not_done_while_a_term_begins() {
+    let (storage, clock) = (faulty(), ManualClock::new());
+    let options = Options { clock: (&clock).into(), segment_bytes: 4 << 20, ..options() };
+    let opened = Log::open_member_without_threads(Arc::new(storage.clone()), options);
+    let (_log, member, _) = opened.expect("opens");
+    // The first segment is a small one.
+    for term in 1..3 {
+        begin_term(&member, term);
+        clock.advance(Duration::from_secs(1));
+        member.keep_house();
+    }
+    let names = storage.list().expect("lists");
+    let last = names.iter().filter(|name| name.starts_with("segment-")).max().expect("a segment");
+    let bytes = || storage.open(last).and_then(|file| file.len()).expect("has a length");
+    assert_eq!((spares(&storage), bytes()), (2, 4 << 20));
+    begin_term(&member, 3);
+    let calls = storage.calls();
+    member.keep_house();
+    assert_eq!((storage.calls(), spares(&storage), bytes()), (calls, 1, 4 << 20), "clients wait");
+    clock.advance(Duration::from_millis(200));
+    member.keep_house();
+    assert_eq!(spares(&storage), 2);
+    assert!(bytes() < 1 << 20, "{} bytes of a segment with one record", bytes());
 }
 
 #[test]
