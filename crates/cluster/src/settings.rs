@@ -34,7 +34,7 @@ impl Settings {
     /// For machines of their own in one network: about 250 ms without a leader after a failure.
     pub const LAN: Self = Self {
         heartbeat: Duration::from_millis(15),
-        election_min: Duration::from_millis(100),
+        election_min: Duration::from_millis(80),
         election_max: Duration::from_millis(125),
         durability: Durability::Always,
         request_bytes: 1 << 20,
@@ -42,7 +42,7 @@ impl Settings {
         kept_bytes: 1 << 30,
         level: Level::FIRST,
     };
-    /// For shared or slow machines: about 550 ms without a leader after a failure.
+    /// For shared or slow machines: about 500 ms without a leader after a failure.
     pub const SHARED: Self = Self {
         heartbeat: Duration::from_millis(50),
         election_min: Duration::from_millis(150),
@@ -103,7 +103,7 @@ mod tests {
         for (settings, word) in [
             (Settings { heartbeat: Duration::ZERO, ..lan }, "heartbeat"),
             (Settings { heartbeat: ms(60), ..lan }, "two heartbeats"),
-            (Settings { election_max: ms(100), ..lan }, "election_max"),
+            (Settings { election_max: lan.election_min, ..lan }, "election_max"),
             (Settings { election_max: ms(60_001), ..lan }, "1m"),
             (Settings { request_bytes: 0, ..lan }, "request_bytes"),
             (Settings { backlog_bytes: 0, ..lan }, "backlog_bytes"),

@@ -239,7 +239,7 @@ impl World {
 
 /// Makes a world without members.
 pub(super) fn world(rng: &mut Rng, durability: Durability, faults: Faults, prints: bool) -> Arc<World> {
-    let times = [(20, 60, 120), (30, 90, 150), (50, 150, 300), (15, 100, 125)];
+    let times = [(20, 60, 120), (30, 90, 150), (50, 150, 300), (15, 80, 125)];
     let (heartbeat, min, max) = times[rng.usize(..times.len())];
     let ms = Duration::from_millis;
     let settings = Settings {
