@@ -3,6 +3,7 @@
 use super::cluster_status::ClusterStatus;
 use super::seat::Seat;
 use crate::config::Config;
+use crate::observe::operator_line::say;
 use crate::resp::decode::Limits;
 use crate::resp::{Decoder, Value, encode_request};
 use crate::version;
@@ -15,6 +16,9 @@ use tidemark_cluster::{Level, MEMBERS_MAX, Member, NodeId, RandomId};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Pause between two rounds in which a new member looks for one that it can ask, and how many there are.
+const ROUND_PAUSE: Duration = Duration::from_secs(1);
+const ROUNDS_MAX: u32 = 15;
 
 /// Sends a command to a server, behind the password if there is one.
 pub(super) fn call(address: &str, password: &str, command: &[&str]) -> io::Result<Value> {
@@ -68,6 +72,8 @@ pub(super) struct Told {
     /// The level of the group's records.
     pub(super) level: Level,
     pub(super) members: Vec<Member>,
+    /// The list of members is committed.
+    pub(super) are_members_committed: bool,
 }
 
 /// Asks a member about the group.
@@ -97,16 +103,43 @@ fn told(answer: &Value) -> Result<Told, String> {
         level: u8::try_from(status.cluster_level)
             .map(Level)
             .map_err(|error| format!("the cluster's level: {error}"))?,
+        are_members_committed: status.are_members_committed,
         members: members.collect(),
     })
 }
 
-/// Gives the directory of a new member its place, as the cluster that it is to join has it.
+/// Gives the directory of a new member its place, as the cluster that it is to join has it. Waits for a member
+/// that can be asked: they may be starting too.
 ///
 /// # Errors
 /// Why it cannot join, and what to do.
 pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
-    let refused = |reason: String| Err(reason);
+    for round in 0..ROUNDS_MAX {
+        match try_seat(config, node) {
+            Err(NoSeat::NotYet(reason)) if round + 1 < ROUNDS_MAX => {
+                if round == 0 {
+                    let left = (ROUND_PAUSE * ROUNDS_MAX).as_secs();
+                    say(&format!("warning: {reason}; it is tried again for up to {left} seconds"));
+                }
+                std::thread::sleep(ROUND_PAUSE);
+            }
+            Err(NoSeat::NotYet(reason) | NoSeat::Refused(reason)) => return Err(reason),
+            Ok(seat) => return Ok(seat),
+        }
+    }
+    Err("no member of cluster-join was asked".to_owned())
+}
+
+/// Why there is no place in a cluster.
+enum NoSeat {
+    /// There is none, whatever comes.
+    Refused(String),
+    /// No member can be asked.
+    NotYet(String),
+}
+
+fn try_seat(config: &Config, node: NodeId) -> Result<Seat, NoSeat> {
+    let refused = |reason: String| Err(NoSeat::Refused(reason));
     let Some((peers, clients)) = config.cluster_address.clone() else {
         return refused(
             "set cluster-address to PEERS/CLIENTS, where the others and clients reach it".to_owned(),
@@ -148,7 +181,7 @@ pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
         {
             return refused(format!("member {} has an address of cluster-address", member.id));
         }
-        let directory = RandomId::draw().map_err(|error| error.to_string())?;
+        let directory = RandomId::draw().map_err(|error| NoSeat::Refused(error.to_string()))?;
         let own = Member {
             id: node,
             peer_address: peers,
@@ -166,5 +199,5 @@ pub(super) fn seat(config: &Config, node: NodeId) -> Result<Seat, String> {
             begins_alone: false,
         });
     }
-    refused(format!("no member of cluster-join can be asked: {}", reasons.join("; ")))
+    Err(NoSeat::NotYet(format!("no member of cluster-join can be asked: {}", reasons.join("; "))))
 }

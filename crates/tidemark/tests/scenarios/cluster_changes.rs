@@ -43,6 +43,16 @@ impl Cluster {
     }
 
     fn run_with(&mut self, number: u64, flags: &[&str]) {
+        self.spawn(number, flags);
+        wait_until("the member answers", || {
+            self.client_of(number).is_some_and(|mut client| {
+                client.call(&["PING"]).is_ok_and(|answer| answer == Answer::Status("PONG".into()))
+            })
+        });
+    }
+
+    /// Starts a member, and does not wait for it.
+    fn spawn(&mut self, number: u64, flags: &[&str]) {
         let port = self.clients[&number];
         let said = File::options().create(true).append(true).open(self.log_of(number)).expect("a file");
         let child = Command::new(env!("CARGO_BIN_EXE_tidemark"))
@@ -57,11 +67,6 @@ impl Cluster {
             .spawn()
             .expect("the binary starts");
         self.servers.insert(number, Server { child, port, startup: Duration::ZERO });
-        wait_until("the member answers", || {
-            self.client_of(number).is_some_and(|mut client| {
-                client.call(&["PING"]).is_ok_and(|answer| answer == Answer::Status("PONG".into()))
-            })
-        });
     }
 
     fn log_of(&self, number: u64) -> PathBuf {
@@ -285,16 +290,21 @@ impl Cluster {
 
     /// Starts a new member, which asks member `asked` to take it in. Returns its address for members.
     fn begin_join(&mut self, number: u64, asked: u64) -> String {
+        let (own, flags) = self.joining(number, asked);
+        self.run_with(number, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+        own
+    }
+
+    /// Returns the address of a new member for members, and its flags.
+    fn joining(&mut self, number: u64, asked: u64) -> (String, Vec<String>) {
         self.clients.insert(number, free_port());
         let own = format!("127.0.0.1:{}", free_port());
         let address = format!("{own}/127.0.0.1:{}", self.clients[&number]);
         let asked = format!("127.0.0.1:{}", self.clients[&asked]);
-        let number_text = number.to_string();
-        self.run_with(
-            number,
-            &["--cluster-node", &number_text, "--cluster-address", &address, "--cluster-join", &asked],
-        );
-        own
+        let number = number.to_string();
+        let flags = ["--cluster-node", &number, "--cluster-address", &address, "--cluster-join", &asked];
+        let flags = flags.map(str::to_owned).to_vec();
+        (own, flags)
     }
 }
 
@@ -308,6 +318,45 @@ fn cluster_command(words: &[&str], port: u16) -> (bool, String) {
         .expect("the binary starts");
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn commands_and_new_members_wait_for_a_member_that_is_not_there_yet() {
+    let mut cluster = Cluster::found();
+    cluster.settle();
+    let (leader, asked) = (cluster.leader(), cluster.leader() % 3 + 1);
+    cluster.stop(asked);
+    let port = cluster.clients[&asked].to_string();
+    let command = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["cluster", "transfer", &asked.to_string(), "-p", &port])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let (_, flags) = cluster.joining(4, asked);
+    cluster.spawn(4, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    wait_until("the new member says what it waits for", || {
+        cluster.said(4).contains("no member of cluster-join can be asked")
+    });
+    // Longer than the command is silent.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(cluster.said(4).contains("it is tried again"), "{}", cluster.said(4));
+    cluster.run(asked);
+    let output = command.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("more seconds: no member answers at"), "{errors}");
+    assert!(output.status.success(), "{errors}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("member {asked} leads")));
+    wait_until("the new member votes", || {
+        let (_, status) = cluster_command(&["status", "--json"], cluster.clients[&leader]);
+        status.contains("\"node\": 4,") && !status.contains("\"votes\": false")
+    });
+    // What does not pass is said at once.
+    let nowhere = ["transfer", "9", "--timeout", "5s"];
+    let (is_good, said) = cluster_command(&nowhere, cluster.clients[&leader]);
+    assert!(!is_good && said.contains("9 is no member"), "{said}");
+    let (is_good, said) = cluster_command(&["transfer", "1", "--timeout", "1s"], free_port());
+    assert!(!is_good && said.contains("no member answers at"), "{said}");
 }
 
 #[test]
