@@ -89,6 +89,12 @@ pub struct GroupStatus {
     pub is_suspect: bool,
     /// An entry that this member knows to be committed names it: it is one of the group's members, or was.
     pub is_named: bool,
+    /// The newest entry that names the members is committed: the list does not fall back to an earlier one.
+    pub are_members_committed: bool,
+    /// The members that need a snapshot and did not get it at the last attempt, and why; only at the leader.
+    pub unsent_snapshots: Vec<(NodeId, String)>,
+    /// Why this member does not take the snapshot of the leader that it needs; `None` if it needs none.
+    pub refused_snapshot: Option<String>,
     /// Why this member takes no part any more; `None` if it does.
     pub failure: Option<String>,
 }

@@ -214,6 +214,14 @@ impl Group {
         Ok(raised.get().copied())
     }
 
+    /// Checks that member `node` lacks so few entries that it can vote, or lead, after a moment. For the leader.
+    ///
+    /// # Errors
+    /// The number of entries that it lacks. It is 0 for one that needs a snapshot and no entry behind it.
+    pub fn check_caught_up(&self, node: NodeId) -> Result<(), u64> {
+        self.node.check_caught_up(node)
+    }
+
     /// Has a member vote that may have lost what it acknowledged, with what it has. What it lacks is gone if
     /// no other member has it. Returns before it votes; a member that votes already is not changed.
     pub fn accept_loss(&self) {
@@ -360,6 +368,9 @@ impl Consensus for Group {
             level: status.level,
             is_suspect: status.is_suspect,
             is_named: status.is_named,
+            are_members_committed: status.are_members_committed,
+            unsent_snapshots: status.unsent_snapshots,
+            refused_snapshot: status.refused_snapshot,
             failure: status.failure,
         }
     }

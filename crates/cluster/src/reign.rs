@@ -8,6 +8,7 @@ use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
 use crate::driver::LogDriver;
+use crate::ids::NodeId;
 use crate::lease::LeaseMirror;
 use crate::level::Level;
 use crate::member::Members;
@@ -87,6 +88,16 @@ impl Reign {
     /// Notes that members may have acknowledged more.
     pub(crate) fn note_progress(&self) {
         self.listener.progressed();
+    }
+
+    /// Notes that member `to` needs a snapshot, and why it did not get it.
+    pub(crate) fn note_unsent_snapshot(&self, to: NodeId, reason: &str) {
+        self.listener.snapshot_unsent(to, reason);
+    }
+
+    /// Notes why this member does not take the snapshot that it needs.
+    pub(crate) fn note_refused_snapshot(&self, reason: &str) {
+        self.listener.snapshot_refused(reason);
     }
 
     /// Asks the server for a snapshot that can be sent to another member.
@@ -210,7 +221,6 @@ mod tests {
     use crate::driver::{NewEntry, Next, VoteStore};
     use crate::entry::Entry;
     use crate::faults::Faults;
-    use crate::ids::NodeId;
     use crate::member::{Member, Members};
     use crate::role::NoListener;
     use std::io;

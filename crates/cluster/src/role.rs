@@ -61,6 +61,11 @@ pub trait TermListener: Send + Sync + 'static {
     /// Another member lacks what came before the beginning of this log, and there is no snapshot that could
     /// be sent. Called until there is one.
     fn snapshot_wanted(&self) {}
+    /// Member `to` lacks what came before the beginning of this log, and an attempt to send it a snapshot has
+    /// failed: `reason` says why. Called for each attempt.
+    fn snapshot_unsent(&self, _to: NodeId, _reason: &str) {}
+    /// This member does not take the snapshot that it needs: `reason` says why. Called for each attempt.
+    fn snapshot_refused(&self, _reason: &str) {}
     /// Records behind `lsn` were given out or written here and are taken back. Memory that has
     /// them is dropped and built again from the log.
     fn cut(&self, lsn: Lsn);

@@ -180,7 +180,7 @@ impl Server {
         let Some((membership, member)) = opened.membership.take() else { return Ok((opened, None)) };
         // It votes before its data is loaded.
         let node = Arc::new(GroupNode::start(config, membership, &opened.log, member)?);
-        let begun = node.found().and_then(|()| meeting::start(&node, config));
+        let begun = node.found().and_then(|()| meeting::start(&node, config, opened.log.clock()));
         begun.map_err(|error| StartError::System { what: "start a thread", error })?;
         Ok((opened, Some(node)))
     }

@@ -35,17 +35,20 @@ impl<C: Cfg> Node<C> {
     pub(crate) async fn catch_up(&self, to: NodeId, patience: Duration) -> Result<(), ChangeError> {
         let term = self.leading_term()?;
         let until = self.now() + patience;
-        loop {
-            let status = self.status();
-            let has = status.matching.get(&to.0).map_or(0, |id| id.index);
-            let behind = status.last.index.saturating_sub(has);
-            // What is before the beginning of the log comes with a snapshot, however few entries that are.
-            let begins = self.driver.beginning().map_or(0, |beginning| beginning.end.id.index);
-            if behind <= LAG_MAX && has >= begins {
-                return Ok(());
-            }
+        while let Err(behind) = self.check_caught_up(to) {
             self.look_again(term, until, behind).await?;
         }
+        Ok(())
+    }
+
+    /// Checks that `to` lacks few entries. The error is their number.
+    pub(crate) fn check_caught_up(&self, to: NodeId) -> Result<(), u64> {
+        let status = self.status();
+        let has = status.matching.get(&to.0).map_or(0, |id| id.index);
+        let behind = status.last.index.saturating_sub(has);
+        // What is before the beginning of the log comes with a snapshot, however few entries that are.
+        let begins = self.driver.beginning().map_or(0, |beginning| beginning.end.id.index);
+        if behind <= LAG_MAX && has >= begins { Ok(()) } else { Err(behind) }
     }
 
     /// Checks that the lead can be handed over to `to`.

@@ -24,6 +24,7 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::member::Place;
 use crate::net::{Lane, Transport};
+use crate::reign::Reign;
 use crate::snapshot_files::SenderSettings;
 use crate::wire::message::{AppendAnswer, Request, VoteAnswer, VoteQuestion};
 
@@ -41,6 +42,7 @@ pub(crate) struct Clients<C: Cfg, T> {
     pub(crate) driver: LogDriver,
     pub(crate) transfers: Transfers,
     pub(crate) sender: SenderSettings,
+    pub(crate) reign: Arc<Reign>,
 }
 
 /// Notes acknowledgements, by this member's clock.
@@ -68,6 +70,7 @@ pub(crate) struct Client<C: Cfg, T> {
     driver: LogDriver,
     transfers: Transfers,
     sender: SenderSettings,
+    reign: Arc<Reign>,
     to: NodeId,
     lane: Lane,
 }
@@ -80,6 +83,7 @@ impl<C: Cfg, T: Transport> Clients<C, T> {
             driver: self.driver.clone(),
             transfers: self.transfers.clone(),
             sender: self.sender,
+            reign: Arc::clone(&self.reign),
             to: NodeId(to),
             lane,
         }
@@ -201,9 +205,15 @@ impl<C: Cfg, T: Transport> RaftNetworkV2<C> for Client<C, T> {
         let sent = async {
             let from = (&self.driver, &self.transfers, self.sender);
             let sent = snapshots::send::<C, T>(from, to_member, from_vote(&vote), files).await;
-            if let Err(error) = &sent {
-                tracing::warn!(to = %self.to, reason = error.reason, "a snapshot is not sent");
-                C::sleep(error.pause).await;
+            match &sent {
+                Ok(_) => self.transfers.note(self.to, from_vote(&vote).term, None),
+                Err(error) => {
+                    if !error.is_passing {
+                        self.transfers.note(self.to, from_vote(&vote).term, Some(error.reason.clone()));
+                        self.reign.note_unsent_snapshot(self.to, &error.reason);
+                    }
+                    C::sleep(error.pause).await;
+                }
             }
             sent
         };

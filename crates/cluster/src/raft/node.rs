@@ -64,6 +64,12 @@ pub(crate) struct NodeStatus {
     pub(crate) is_suspect: bool,
     /// An entry that is applied names this member.
     pub(crate) is_named: bool,
+    /// The newest entry that names the members is applied.
+    pub(crate) are_members_committed: bool,
+    /// The members that need a snapshot and did not get it at the last attempt, and why; only at the leader.
+    pub(crate) unsent_snapshots: Vec<(NodeId, String)>,
+    /// Why this member does not take the snapshot that it needs.
+    pub(crate) refused_snapshot: Option<String>,
     /// Why the consensus has ended.
     pub(crate) failure: Option<String>,
 }
@@ -126,20 +132,24 @@ impl<C: Cfg> Node<C> {
     }
 
     pub(crate) fn status(&self) -> NodeStatus {
-        let since = self.reign.role.leading().and_then(|term| self.quorum_since(term));
+        let leading = self.reign.role.leading();
+        let since = leading.and_then(|term| self.quorum_since(term));
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let replication = metrics.replication.iter().flatten();
-        let applied = self.apply.applied();
+        let (applied, last) = (self.apply.applied(), self.driver.last().id);
         NodeStatus {
             term: Term(metrics.current_term),
-            last: self.driver.last().id,
+            last,
             applied: from_log_id(applied.last),
             is_named: applied.names(self.me()),
+            are_members_committed: *metrics.membership_config.log_id() <= applied.last,
             matching: replication.map(|(node, id)| (*node, from_log_id(*id))).collect(),
             level: from_membership(metrics.membership_config.membership()).level(),
             quorum_age: since.map(|since| self.now().saturating_sub(since)),
             is_suspect: self.standing.is_suspect(),
+            unsent_snapshots: leading.map(|term| self.transfers.failures(term)).unwrap_or_default(),
+            refused_snapshot: self.arrivals.refusal(last.index),
             failure: metrics.running_state.as_ref().err().map(ToString::to_string),
         }
     }

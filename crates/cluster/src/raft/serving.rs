@@ -50,8 +50,7 @@ impl<C: Cfg> Node<C> {
             }
             Lane::Control => serve_control(self, requests, answers).await,
             Lane::Snapshot => {
-                let (driver, arrivals) = (self.driver.clone(), self.arrivals.clone());
-                serve_snapshots(self.raft.clone(), driver, arrivals, requests, answers).await;
+                serve_snapshots(self, requests, answers).await;
             }
             // A server takes its messages before they come here; the connection closes.
             Lane::Message => {}
@@ -182,17 +181,20 @@ async fn control<C: Cfg>(node: &Node<C>, frame: &[u8]) -> Option<Vec<u8>> {
 
 /// Serves a connection with files of snapshots, and requests to install them.
 async fn serve_snapshots<C: Cfg>(
-    raft: Raft<C, Apply>,
-    driver: LogDriver,
-    arrivals: Arrivals,
+    node: &Node<C>,
     mut requests: mpsc::Receiver<Bytes>,
     answers: mpsc::Sender<Vec<u8>>,
 ) {
+    let (driver, arrivals) = (&node.driver, &node.arrivals);
     while let Some(frame) = requests.recv().await {
         let answer = if frame.first() == Some(&INSTALL) {
-            install_received(&raft, (&driver, &arrivals), &frame).await
+            install_received(&node.raft, (driver, arrivals), &frame).await
         } else {
-            arrivals.take::<C>(&driver, frame).await
+            let taken = arrivals.take::<C>(driver, frame).await;
+            if let Some((_, Some(reason))) = &taken {
+                node.reign.note_refused_snapshot(reason);
+            }
+            taken.map(|(answer, _)| answer)
         };
         let Some(answer) = answer else { return };
         if answers.send(answer).await.is_err() {

@@ -24,7 +24,7 @@ use crate::net::{Lane, Transport};
 use crate::snapshot_files::{
     FileName, OutgoingFiles, SendError, SenderSettings, SnapshotReceiver, SnapshotSender, Waiting, probe,
 };
-use crate::term::Ballot;
+use crate::term::{Ballot, Term};
 use crate::wire::message::{self, Request};
 
 /// Pause behind an attempt to send a snapshot that has failed, and behind one that was refused.
@@ -58,11 +58,13 @@ pub(crate) struct Arrivals {
     receiver: Arc<Mutex<SnapshotReceiver>>,
     /// Counts the requests with files.
     requests: Arc<AtomicU64>,
+    /// Why the last request was refused, and the last entry of this log at that time.
+    refusal: Arc<Mutex<Option<(String, u64)>>>,
 }
 
 impl Arrivals {
     pub(crate) fn new(receiver: SnapshotReceiver) -> Self {
-        Self { receiver: Arc::new(Mutex::new(receiver)), requests: Arc::default() }
+        Self { receiver: Arc::new(Mutex::new(receiver)), requests: Arc::default(), refusal: Arc::default() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SnapshotReceiver> {
@@ -74,8 +76,13 @@ impl Arrivals {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Answers a request with files, on a thread that may wait for the disk; `None` if the runtime ends.
-    pub(super) async fn take<C: Cfg>(&self, driver: &LogDriver, frame: Bytes) -> Option<Vec<u8>> {
+    /// Answers a request with files, on a thread that may wait for the disk; `None` if the runtime ends. Returns
+    /// the answer, and why the request is refused if it is.
+    pub(super) async fn take<C: Cfg>(
+        &self,
+        driver: &LogDriver,
+        frame: Bytes,
+    ) -> Option<(Vec<u8>, Option<String>)> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let (arrivals, driver) = (self.clone(), driver.clone());
         C::run_blocking(move || {
@@ -83,9 +90,22 @@ impl Arrivals {
             let answer = receiver.answer(&frame);
             // What the directory has already of the snapshot must stay until it is installed.
             driver.keep_block_files(receiver.names().iter().map(FileName::as_str));
-            answer
+            let refused = receiver.refusal().map(str::to_owned);
+            // A question for the connection says nothing of the snapshot.
+            if refused.is_some() || receiver.progress().is_some() {
+                let refusal = refused.clone().map(|reason| (reason, driver.last().id.index));
+                *arrivals.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+            }
+            (answer, refused)
         })
         .await
+    }
+
+    /// Returns why the snapshot that this member needs is refused; `last` is the last entry of its log. If
+    /// entries came since the refusal, it needs none.
+    pub(super) fn refusal(&self, last: u64) -> Option<String> {
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.as_ref().filter(|(_, index)| *index == last).map(|(reason, _)| reason.clone())
     }
 
     /// Returns whether something has arrived, and no request is being answered.
@@ -176,9 +196,17 @@ pub(super) async fn install<C: Cfg>(
     installed.await.unwrap_or_else(|| Err(io::Error::other("the runtime of this member ends")))
 }
 
-/// The entries that receivers of snapshots need next, by member: the log keeps them meanwhile.
+/// The snapshots that this member sends, as their leader. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Transfers(Arc<Mutex<BTreeMap<u64, u64>>>);
+pub(crate) struct Transfers(Arc<Mutex<TransferState>>);
+
+#[derive(Debug, Default)]
+struct TransferState {
+    /// The entries that receivers need next, by member: the log keeps them meanwhile.
+    entries: BTreeMap<u64, u64>,
+    /// Why the last attempt failed, and in which term, by member.
+    failures: BTreeMap<u64, (u64, String)>,
+}
 
 /// A snapshot on its way.
 struct Transfer<'a> {
@@ -187,24 +215,40 @@ struct Transfer<'a> {
 }
 
 impl Transfers {
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+    fn state(&self) -> MutexGuard<'_, TransferState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, to: u64, last: EntryId) -> Transfer<'_> {
-        self.entries().insert(to, last.index);
+        self.state().entries.insert(to, last.index);
         Transfer { transfers: self, to }
     }
 
     /// Returns the last entry that none of the receivers needs.
     pub(crate) fn unneeded(&self) -> u64 {
-        self.entries().values().min().copied().unwrap_or(u64::MAX)
+        self.state().entries.values().min().copied().unwrap_or(u64::MAX)
+    }
+
+    /// Notes how an attempt of the leader of `term` has ended: why it failed, or `None`.
+    pub(super) fn note(&self, to: NodeId, term: u64, failure: Option<String>) {
+        let mut state = self.state();
+        match failure {
+            Some(reason) => drop(state.failures.insert(to.0, (term, reason))),
+            None => drop(state.failures.remove(&to.0)),
+        }
+    }
+
+    /// Returns the members to which the leader of `term` could not send a snapshot the last time, and why.
+    pub(super) fn failures(&self, term: Term) -> Vec<(NodeId, String)> {
+        let state = self.state();
+        let of_term = state.failures.iter().filter(|(_, (failed, _))| *failed == term.0);
+        of_term.map(|(to, (_, reason))| (NodeId(*to), reason.clone())).collect()
     }
 }
 
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
-        self.transfers.entries().remove(&self.to);
+        self.transfers.state().entries.remove(&self.to);
     }
 }
 
@@ -214,18 +258,25 @@ pub(super) struct NotSent {
     pub(super) reason: String,
     /// How long to wait before it is tried again: all files are read for that.
     pub(super) pause: Duration,
+    /// It passes, or something else says it: the member is away, or there is no snapshot yet.
+    pub(super) is_passing: bool,
 }
 
 impl NotSent {
     fn soon(reason: impl ToString) -> Self {
-        Self { reason: reason.to_string(), pause: PAUSE }
+        Self { reason: reason.to_string(), pause: PAUSE, is_passing: false }
+    }
+
+    fn passing(reason: impl ToString) -> Self {
+        Self { is_passing: true, ..Self::soon(reason) }
     }
 }
 
 impl From<SendError> for NotSent {
     fn from(error: SendError) -> Self {
         let is_refused = matches!(error, SendError::Full(_) | SendError::Refused(_) | SendError::Limits(_));
-        Self { pause: if is_refused { REFUSED_PAUSE } else { PAUSE }, reason: error.to_string() }
+        let is_passing = matches!(error, SendError::Unreachable { .. });
+        Self { pause: if is_refused { REFUSED_PAUSE } else { PAUSE }, reason: error.to_string(), is_passing }
     }
 }
 
@@ -236,11 +287,11 @@ pub(super) async fn send<C: Cfg, T: Transport>(
     ballot: Ballot,
     (meta, handle): (SnapshotMeta, SnapshotHandle),
 ) -> Result<Ballot, NotSent> {
-    let lsn = handle.lsn.ok_or_else(|| NotSent::soon("there is no snapshot to send"))?;
+    let lsn = handle.lsn.ok_or_else(|| NotSent::passing("there is no snapshot to send"))?;
     let beginning = to_beginning(&meta, handle.last);
     let beginning = beginning.ok_or_else(|| NotSent::soon("the snapshot names no members"))?;
     let last = beginning.end.id;
-    let lost = |_| NotSent::soon("the connection was lost");
+    let lost = |_| NotSent::passing("the connection was lost");
     // No file is read for a member that is away.
     transport.send(to, Lane::Snapshot, probe()).await.map_err(lost)?;
     let _transfer = transfers.begin(to.0, last);
@@ -258,7 +309,7 @@ pub(super) async fn send<C: Cfg, T: Transport>(
         let names = names.map_err(|error| error.to_string())?;
         OutgoingFiles::open(&storage, &names, beginning.encode()).map_err(|error| error.to_string())
     });
-    let opened = opened.await.ok_or_else(|| NotSent::soon("the runtime of this member ends"))?;
+    let opened = opened.await.ok_or_else(|| NotSent::passing("the runtime of this member ends"))?;
     let files = opened.map_err(NotSent::soon)?;
     tracing::info!(%to, %lsn, bytes = files.total_bytes(), "sends a snapshot");
     SnapshotSender::new(settings).send_on::<OnRuntime<C>, T>(files, transport, to).await?;
@@ -283,5 +334,17 @@ mod tests {
         assert_eq!(transfers.unneeded(), 90);
         drop(second);
         assert_eq!(transfers.unneeded(), u64::MAX);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_sent_is_known_until_it_is_and_only_in_that_term() {
+        let transfers = Transfers::default();
+        transfers.note(NodeId(2), 5, Some("no space".to_owned()));
+        transfers.note(NodeId(3), 4, Some("of an earlier term".to_owned()));
+        assert_eq!(transfers.failures(Term(5)), [(NodeId(2), "no space".to_owned())]);
+        transfers.note(NodeId(2), 5, Some("still no space".to_owned()));
+        assert_eq!(transfers.failures(Term(5)), [(NodeId(2), "still no space".to_owned())]);
+        transfers.note(NodeId(2), 5, None);
+        assert_eq!(transfers.failures(Term(5)), []);
     }
 }

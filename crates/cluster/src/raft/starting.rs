@@ -109,6 +109,7 @@ impl<C: Cfg> Node<C> {
             driver: driver.clone(),
             transfers: transfers.clone(),
             sender,
+            reign: reign.clone(),
         };
         let config = config(&settings, heal.is_none(), restore_leader).map_err(io::Error::other)?;
         let raft = Raft::<C, Apply>::new(me.0, Arc::new(config), clients, storage, apply.clone())

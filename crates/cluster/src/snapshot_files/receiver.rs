@@ -47,6 +47,8 @@ pub struct SnapshotReceiver {
     stored: Option<(Stage, FileList)>,
     /// The transfer that was offered since the start.
     incoming: Option<Incoming>,
+    /// Why the last request was refused.
+    refusal: Option<String>,
 }
 
 /// A transfer under way.
@@ -92,7 +94,7 @@ impl SnapshotReceiver {
     /// interrupted, and removes parts of no transfer.
     pub fn open(storage: Arc<dyn Storage>, limits: ReceiverLimits) -> io::Result<Self> {
         let stored = list_file::read(&*storage)?;
-        let mut opened = Self { storage, limits, stored, incoming: None };
+        let mut opened = Self { storage, limits, stored, incoming: None, refusal: None };
         match &opened.stored {
             Some((Stage::Installing, _)) => drop(opened.install()?),
             Some(_) => {}
@@ -111,8 +113,14 @@ impl SnapshotReceiver {
             Ok(Request::Finish { transfer }) => self.finish(transfer),
             Err(reason) => Err(Refusal { is_full: false, reason }),
         };
+        self.refusal = answer.as_ref().err().map(|refusal| refusal.reason.clone());
         let refused = |Refusal { is_full, reason }| Answer::Refused { is_full, reason };
         answer.unwrap_or_else(refused).encode()
+    }
+
+    /// Returns why the last request was refused; `None` if it was not.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Returns what the sender said of a snapshot whose files are all there, until it is installed.

@@ -1,5 +1,5 @@
-//! `CLUSTER STATUS`, and the subcommands that change the group: `TRANSFER`, `FAILOVER`, `JOIN`, `FORGET`
-//! and `RECOVER`.
+//! `CLUSTER STATUS` and `REPORT`, and the subcommands that change the group: `TRANSFER`, `FAILOVER`, `JOIN`,
+//! `FORGET` and `RECOVER`.
 //!
 //! The leader makes changes; another member answers `MOVED` with its address, as to a command with a key. A
 //! change goes on behind its answer: `CLUSTER STATUS` says how it ended.
@@ -94,10 +94,6 @@ pub(crate) fn failover(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
 pub(crate) fn join(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [_, _, node, peers, clients, directory, cluster] = args else { return Err(CommandError::Syntax) };
     let (_, operations) = operations(cx)?;
-    let id_of = |text: &[u8]| -> Result<RandomId, CommandError> {
-        let text = std::str::from_utf8(text).map_err(|_| CommandError::Syntax)?;
-        text.parse().map_err(|error| CommandError::Text(format!("ERR {error}").into()))
-    };
     let named = id_of(cluster)?;
     let view = operations.view();
     if named != view.cluster {
@@ -141,6 +137,23 @@ pub(crate) fn recover(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     Ok(())
 }
 
+/// `CLUSTER REPORT node directory problem`
+pub(crate) fn report(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let [_, _, node, directory, problem] = args else { return Err(CommandError::Syntax) };
+    let (_, operations) = operations(cx)?;
+    let problem = String::from_utf8_lossy(problem);
+    let reported = operations.report(node_of(node)?, id_of(directory)?, &problem);
+    reported.map_err(|error| CommandError::Text(error.into()))?;
+    session.outbox.reply.ok();
+    Ok(())
+}
+
+/// Reads the id of a cluster or of a directory.
+fn id_of(text: &[u8]) -> Result<RandomId, CommandError> {
+    let text = std::str::from_utf8(text).map_err(|_| CommandError::Syntax)?;
+    text.parse().map_err(|error| CommandError::Text(format!("ERR {error}").into()))
+}
+
 /// `CLUSTER STATUS`
 pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     let (group, operations) = operations(cx)?;
@@ -152,10 +165,12 @@ pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
         Health::Stalled(stall) => Some(format!("the log waits for the disk: {stall}")),
         Health::Failed(reason) => Some(format!("the log has failed: {reason}")),
     };
+    let refused = view.refused_snapshot.as_ref();
+    let refused = refused.map(|reason| format!("it does not take the snapshot that it needs: {reason}"));
     let is_loaded = cx.shared.engine.is_loaded();
     let applied = cx.shared.engine.applied();
     let reply = &mut session.outbox.reply;
-    reply.map(21);
+    reply.map(22);
     text(reply, "cluster", &view.cluster.to_string());
     count(reply, "node", view.me.0);
     text(reply, "version", &view.build.version);
@@ -173,11 +188,13 @@ pub(crate) fn status(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     let is_fresh = group.leads() || group.consensus().is_fresh();
     count(reply, "fresh", u64::from(is_fresh));
     count(reply, "suspect", u64::from(view.is_suspect));
-    optional_text(reply, "problem", view.failure.as_deref().or(problem.as_deref()));
+    let problem = view.failure.as_deref().or(problem.as_deref()).or(refused.as_deref());
+    optional_text(reply, "problem", problem);
     optional_text(reply, "change", view.change.as_deref());
     optional_text(reply, "last_change", view.last_change.as_ref().map(|(change, _)| change.as_str()));
     let error = view.last_change.as_ref().and_then(|(_, error)| error.as_deref());
     optional_text(reply, "last_change_error", error);
+    count(reply, "members_committed", u64::from(view.are_members_committed));
     reply.bulk(b"members");
     reply.array(view.members.len());
     view.members.iter().for_each(|member| show_member(reply, member));
@@ -203,7 +220,7 @@ fn role(view: &View, is_loaded: bool) -> &'static str {
 
 fn show_member(reply: &mut Reply, view: &MemberView) {
     let Member { id, peer_address, client_address, directory, is_voter } = &view.member;
-    reply.map(12);
+    reply.map(14);
     count(reply, "node", id.0);
     text(reply, "name", &wire_name(*id));
     text(reply, "peers", peer_address);
@@ -213,6 +230,8 @@ fn show_member(reply: &mut Reply, view: &MemberView) {
     count(reply, "reachable", u64::from(view.is_reachable));
     text(reply, "error", &view.error);
     optional_count(reply, "entry", view.has);
+    optional_text(reply, "snapshot_error", view.unsent_snapshot.as_deref());
+    optional_text(reply, "report", view.report.as_deref());
     let build = view.build.as_ref();
     optional_text(reply, "version", build.map(|(build, _)| build.version.as_str()));
     optional_count(reply, "level", build.map(|(build, _)| build.level.0.into()));

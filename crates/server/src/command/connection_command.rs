@@ -134,6 +134,7 @@ fn dispatch(
         C::SentinelSentinels => sentinel_command::sentinels(session, args, cx),
         C::ClusterStatus => cluster_change::status(session, cx),
         C::ClusterRecover => cluster_change::recover(session, args, cx),
+        C::ClusterReport => cluster_change::report(session, args, cx),
         C::ClusterTransfer => cluster_change::transfer(session, args, cx),
         C::ReadOnly => cluster_command::read_followers(session, true, cx),
         C::ReadWrite => cluster_command::read_followers(session, false, cx),

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Damage is looked at twice: files are removed, and a log is replaced, while they are read. A member of a
-//! group then stops, and gets its data from the others; a node alone tells its operator.
+//! group then stops, and gets its data from the others, once these can do without it: what is damaged is
+//! neither applied nor sent meanwhile. A node alone tells its operator.
 
 use crate::durability::recover_error::{damage_of, damage_of_snapshot};
-use crate::group::GroupNode;
+use crate::group::{self, GroupNode};
 use crate::observe::operator_line::say;
 use crate::shared::Shared;
 use std::io;
@@ -51,7 +52,7 @@ enum PassEnd {
 
 impl Scrub {
     fn run(&self) {
-        let (mut told, mut pause) = (String::new(), FIRST_PAUSE);
+        let (mut told, mut waits_with, mut pause) = (String::new(), String::new(), FIRST_PAUSE);
         while self.rest(std::mem::replace(&mut pause, PASS_PAUSE)) {
             if self.rate() == 0 {
                 continue;
@@ -65,6 +66,18 @@ impl Scrub {
             let again = self.pass(&|_| !self.shared.is_stopping());
             drop(loading);
             if again != Err(PassEnd::Damaged(damage.clone())) {
+                continue;
+            }
+            if let Some(node) = &self.node
+                && !group::can_be_missed(node, &self.shared.settings.current().requirepass)
+            {
+                if damage != waits_with {
+                    say(&format!(
+                        "error: the data of this member is damaged: {damage}. It is replaced when enough of the other \
+                         members are well to go on without this one; until then it goes on with what is whole"
+                    ));
+                    waits_with = damage;
+                }
                 continue;
             }
             told.clone_from(&damage);

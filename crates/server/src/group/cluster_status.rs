@@ -41,6 +41,8 @@ pub struct ClusterStatus {
     pub last_change: Option<String>,
     /// Why that was not made.
     pub last_change_error: Option<String>,
+    /// Whether the list of members is committed; false of a version that does not say it.
+    pub are_members_committed: bool,
     /// The members.
     pub members: Vec<MemberStatus>,
 }
@@ -64,6 +66,10 @@ pub struct MemberStatus {
     pub error: String,
     /// Index of the last entry that it is known to have; only at the leader.
     pub entry: Option<u64>,
+    /// Why it did not get a snapshot that it needs; only at the leader.
+    pub snapshot_error: Option<String>,
+    /// Why it does not take part, as it has said itself before it listens to others.
+    pub report: Option<String>,
 }
 
 /// The field that an answer lacks.
@@ -99,6 +105,7 @@ impl ClusterStatus {
             change: status.text("change").ok(),
             last_change: status.text("last_change").ok(),
             last_change_error: status.text("last_change_error").ok(),
+            are_members_committed: flag("members_committed").unwrap_or(false),
             members: members.iter().map(MemberStatus::of).collect::<Result<_, _>>()?,
         })
     }
@@ -121,6 +128,8 @@ impl MemberStatus {
             is_reachable: member.number("reachable")? == 1,
             error: member.text("error")?,
             entry: member.number("entry").ok(),
+            snapshot_error: member.text("snapshot_error").ok(),
+            report: member.text("report").ok(),
         })
     }
 }
@@ -168,6 +177,8 @@ mod tests {
             ("reachable", Value::Integer(0)),
             ("error", bulk("timed out")),
             ("entry", Value::Null),
+            ("snapshot_error", bulk("no space")),
+            ("report", bulk("it is damaged")),
         ]);
         map(vec![
             ("cluster", bulk("c")),
@@ -184,6 +195,7 @@ mod tests {
             ("quorum_age_ms", Value::Null),
             ("fresh", Value::Integer(0)),
             ("suspect", Value::Integer(1)),
+            ("members_committed", Value::Integer(1)),
             ("members", Value::Array(vec![member])),
         ])
     }
@@ -195,10 +207,22 @@ mod tests {
         assert!(status.is_suspect && !status.is_fresh && status.problem.is_none());
         let member = status.member(2).expect("it is listed");
         assert_eq!((member.votes, member.is_reachable, member.entry), (true, false, None));
+        assert_eq!(member.snapshot_error.as_deref(), Some("no space"));
+        assert_eq!(member.report.as_deref(), Some("it is damaged"));
         assert_eq!((status.version.as_str(), status.level, status.cluster_level), ("0.2.0", 3, 2));
-        let unsaid = ["version", "level", "cluster_level", "last_entry_term", "suspect"];
+        assert!(status.are_members_committed);
+        let unsaid = [
+            "version",
+            "level",
+            "cluster_level",
+            "last_entry_term",
+            "suspect",
+            "snapshot_error",
+            "report",
+            "members_committed",
+        ];
         let older = ClusterStatus::of(&answer(&unsaid)).expect("enough");
-        assert_eq!((older.last_entry_term, older.is_suspect), (0, false));
+        assert_eq!((older.last_entry_term, older.is_suspect, older.are_members_committed), (0, false, false));
         assert_eq!((older.version.as_str(), older.level, older.cluster_level), ("", 1, 1));
         for name in ["cluster", "role", "term", "votes", "error"] {
             assert_eq!(ClusterStatus::of(&answer(&[name])), Err(MissingField(name)));

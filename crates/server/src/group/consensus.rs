@@ -37,6 +37,10 @@ pub(crate) struct Status {
     pub(crate) matching: Vec<(NodeId, u64)>,
     /// Time since most members acknowledged this leader; `None` if it does not lead.
     pub(crate) quorum_age: Option<Duration>,
+    /// Members that need a snapshot and did not get it at the last attempt; only at the leader.
+    pub(crate) unsent_snapshots: Vec<NodeId>,
+    /// Whether this member does not take the snapshot that it needs.
+    pub(crate) refuses_snapshot: bool,
     /// Published messages between members.
     pub(crate) messages: MessageFigures,
 }

@@ -6,13 +6,14 @@ use super::full_disk::FullDisk;
 use super::joining::{Told, ask, call};
 use super::node::GroupNode;
 use crate::config::Config;
-use crate::observe::operator_line::say;
+use crate::observe::operator_line::RepeatedLines;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidemark_cluster::{Consensus as _, Member, Role};
+use tidemark_log::Clock;
 
 /// Pause between two rounds of questions.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);
@@ -20,8 +21,8 @@ const ROUND_PAUSE: Duration = Duration::from_millis(500);
 const LONELY_ROUNDS: u32 = 4;
 
 /// Starts the thread that asks, until the member is closed.
-pub(crate) fn start(node: &Arc<GroupNode>, config: &Config) -> io::Result<()> {
-    let meeting = Meeting::new(Arc::clone(node), config);
+pub(crate) fn start(node: &Arc<GroupNode>, config: &Config, clock: &Clock) -> io::Result<()> {
+    let meeting = Meeting::new(Arc::clone(node), config, clock);
     let is_over = Arc::clone(node.is_closed());
     let thread = std::thread::Builder::new().name("tidemark-meet".to_owned());
     // It may wait for an answer when the member is closed, so nothing waits for its end.
@@ -34,15 +35,17 @@ struct Meeting {
     /// Members' servers that the settings name.
     named: Vec<String>,
     password: String,
-    /// What was said last: it is not repeated.
-    said: String,
+    lines: RepeatedLines,
     disk: FullDisk,
+    /// A committed list of the members had this one, while it asked to be taken in.
+    is_taken_in: bool,
 }
 
 impl Meeting {
-    fn new(node: Arc<GroupNode>, config: &Config) -> Meeting {
+    fn new(node: Arc<GroupNode>, config: &Config, clock: &Clock) -> Meeting {
         let (named, password) = (config.cluster_join.clone(), config.requirepass.clone());
-        Meeting { node, named, password, said: String::new(), disk: FullDisk::default() }
+        let (lines, disk) = (RepeatedLines::new(clock), FullDisk::default());
+        Meeting { node, named, password, lines, disk, is_taken_in: false }
     }
 
     fn run(mut self, is_over: &AtomicBool) {
@@ -68,11 +71,8 @@ impl Meeting {
         }
     }
 
-    fn say(&mut self, line: String) {
-        if line != self.said {
-            say(&line);
-            self.said = line;
-        }
+    fn say(&mut self, line: &str) {
+        self.lines.write(line, line);
     }
 
     /// Servers that may be members.
@@ -110,12 +110,14 @@ impl Meeting {
     fn look_for_removal(&mut self, told: &Told) -> bool {
         let me = self.node.seat.node;
         let is_listed = told.members.iter().any(|member| member.id == me);
-        let is_removed = told.is_leader && !is_listed && self.node.group.status().is_named;
+        let is_settled = told.is_leader && told.are_members_committed;
+        self.is_taken_in |= is_settled && is_listed;
+        let has_taken_part = self.node.group.status().is_named || (is_settled && self.is_taken_in);
+        let is_removed = told.is_leader && !is_listed && has_taken_part;
         if is_removed {
             self.say(
                 "warning: this member was removed from the cluster: stop it; to take part again, give it a new \
-                 number and an empty directory"
-                    .to_owned(),
+                 number and an empty directory",
             );
         }
         is_removed
@@ -126,23 +128,23 @@ impl Meeting {
         let (node, me) = (Arc::clone(&self.node), self.node.seat.node);
         let votes = |members: &[Member]| members.iter().any(|member| member.id == me && member.is_voter);
         if votes(&node.group.members()) {
-            self.say("this member takes part in the cluster, and votes".to_owned());
+            self.say("this member takes part in the cluster, and votes");
             return true;
         }
         let Some(told) = self.ask_any() else {
-            self.say("warning: no member of the cluster can be asked to take this one in".to_owned());
+            self.say("warning: no member of the cluster can be asked to take this one in");
             return false;
         };
         node.note_told(&told.members);
-        if votes(&told.members) {
-            return false;
-        }
         if self.look_for_removal(&told) {
             return true;
         }
+        if votes(&told.members) {
+            return false;
+        }
         let leader = told.members.iter().find(|member| Some(member.id) == told.leader);
         let Some(leader) = leader.map(|leader| leader.client_address.clone()) else {
-            self.say("warning: the cluster has no leader that could take this member in".to_owned());
+            self.say("warning: the cluster has no leader that could take this member in");
             return false;
         };
         let Some(own) = node.seat.founders.iter().find(|member| member.id == me) else { return true };
@@ -152,16 +154,20 @@ impl Meeting {
             ["CLUSTER", "JOIN", &number, &own.peer_address, &own.client_address, &directory, &cluster];
         match call(&leader, &self.password, &command) {
             Ok(answer) => match answer.as_error().map(String::from_utf8_lossy) {
-                None => self.say(format!("the leader at {leader} takes this member in")),
+                None => self.say(&format!("the leader at {leader} takes this member in")),
+                // It is taken in, and behind: the numbers in the line change.
+                Some(error) if error.contains("is taken in") => {
+                    self.lines.write("behind", &format!("the leader at {leader} answers: {error}"));
+                }
                 // It is under way.
                 Some(error) if error.starts_with("TRYAGAIN") || error.starts_with("MOVED") => {}
                 Some(error) => {
-                    let line =
-                        format!("warning: the leader at {leader} does not take this member in: {error}");
-                    self.say(line);
+                    self.say(&format!(
+                        "warning: the leader at {leader} does not take this member in: {error}"
+                    ));
                 }
             },
-            Err(error) => self.say(format!("warning: the leader at {leader} cannot be asked: {error}")),
+            Err(error) => self.say(&format!("warning: the leader at {leader} cannot be asked: {error}")),
         }
         false
     }

@@ -42,7 +42,7 @@ pub(crate) use messages::Messages;
 pub use node::NodeError;
 pub(crate) use node::{GroupNode, Membership};
 pub(crate) use operations::{Change, MemberView, Operations, View};
-pub(crate) use replacing::requested as requested_replacement;
+pub(crate) use replacing::{can_be_missed, requested as requested_replacement};
 pub use seat::SeatError;
 
 use std::sync::Arc;

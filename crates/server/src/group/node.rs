@@ -8,7 +8,7 @@ use super::messages::{self, MemberService, Messages};
 use super::replacing::{self, Replacing};
 use super::seat::{Seat, SeatError};
 use crate::config::{ClusterTls, Config, LogStorage};
-use crate::observe::operator_line::{OperatorLine, say};
+use crate::observe::operator_line::{RepeatedLines, say};
 use crate::version;
 use std::collections::BTreeMap;
 use std::io;
@@ -39,8 +39,6 @@ const FOUNDING_PAUSE: Duration = Duration::from_millis(20);
 const LEVEL_PATIENCE: Duration = Duration::from_secs(2);
 /// Lines about connections that wait to be written.
 const NOTICES_MAX: usize = 16;
-/// Least time between two lines about connections that fail, in seconds.
-const NOTICE_PAUSE_S: u64 = 5;
 
 /// Why this process cannot be a member.
 #[derive(Debug, thiserror::Error)]
@@ -320,7 +318,7 @@ impl GroupNode {
         let tls = load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
         let net =
             NetSettings { patience: settings.lease() * 2, build: build.clone(), ..NetSettings::default() };
-        let events = Arc::new(Events::start(OperatorLine::every(NOTICE_PAUSE_S, log.clock()))?);
+        let events = Arc::new(Events::start(RepeatedLines::new(log.clock()))?);
         let messages = Arc::<Messages>::default();
         let is_suspect = suspicion.suspicion().is_some();
         let suspicion = Arc::new(Mutex::new(Some(suspicion)));
@@ -331,6 +329,7 @@ impl GroupNode {
             leadership: Arc::clone(&leadership),
             messages: Arc::clone(&messages),
             founders: seat.founders.clone(),
+            events: Arc::clone(&events),
             transport: OnceLock::new(),
         });
         let is_loss_accepted = Arc::<AtomicBool>::default();
@@ -643,6 +642,8 @@ impl Consensus for GroupNode {
             committed: status.committed.index,
             matching: status.matching.into_iter().map(|(node, entry)| (node, entry.index)).collect(),
             quorum_age: status.quorum_age,
+            unsent_snapshots: status.unsent_snapshots.into_iter().map(|(node, _)| node).collect(),
+            refuses_snapshot: status.refused_snapshot.is_some(),
             messages: self.messages.figures(),
         }
     }
@@ -776,6 +777,7 @@ struct Listener {
     founders: Vec<Member>,
     leadership: Arc<Leadership>,
     messages: Arc<Messages>,
+    events: Arc<Events>,
     /// `None` until the member is connected.
     transport: OnceLock<TcpTransport>,
 }
@@ -826,6 +828,22 @@ impl TermListener for Listener {
         }
     }
 
+    fn snapshot_unsent(&self, to: NodeId, reason: &str) {
+        let line = format!(
+            "warning: member {to} lacks what this leader no longer has in its log, and does not get a snapshot: \
+             {reason}; it is tried again"
+        );
+        self.events.tell(Notice::Repeated { kind: format!("a snapshot to {to}"), line });
+    }
+
+    fn snapshot_refused(&self, reason: &str) {
+        let line = format!(
+            "warning: this member needs a snapshot of the leader, and does not take it: {reason}. It stays behind \
+             until that is repaired; the leader tries it again by itself"
+        );
+        self.events.tell(Notice::Repeated { kind: "a snapshot of the leader".to_owned(), line });
+    }
+
     fn end_log(&self, end: Lsn) {
         self.leadership.end_log(end);
     }
@@ -861,25 +879,29 @@ impl TermListener for Listener {
 
 /// What the operator is told.
 enum Notice {
-    /// Of a connection, rarely: connections fail again and again.
-    Connection(String),
+    /// Of what fails again and again, as connections do: rarely.
+    Repeated {
+        /// What it is about.
+        kind: String,
+        line: String,
+    },
     /// Of the member.
     Member(&'static str),
 }
 
-/// Tells the operator of connections that fail, from a thread of its own: standard error may block, and
-/// the consensus must not wait for it.
+/// Tells the operator what fails, from a thread of its own: standard error may block, and the consensus must
+/// not wait for it.
 struct Events {
     notices: SyncSender<Notice>,
 }
 
 impl Events {
-    fn start(line: OperatorLine) -> io::Result<Events> {
+    fn start(mut lines: RepeatedLines) -> io::Result<Events> {
         let (notices, written) = std::sync::mpsc::sync_channel::<Notice>(NOTICES_MAX);
         std::thread::Builder::new().name("tidemark-notices".to_owned()).spawn(move || {
             // Until the connections are closed.
             written.iter().for_each(|notice| match notice {
-                Notice::Connection(notice) => line.write(|| notice),
+                Notice::Repeated { kind, line } => lines.write(&kind, &line),
                 Notice::Member(notice) => say(notice),
             });
         })?;
@@ -896,9 +918,38 @@ impl NetEvents for Events {
     fn heartbeats_closed(&self, _peer: NodeId) {}
 
     fn connection_failed(&self, peer: Option<NodeId>, error: &str) {
-        self.tell(Notice::Connection(match peer {
+        let line = match peer {
             Some(peer) => format!("warning: the connection with member {peer}: {error}"),
             None => format!("warning: a connection to the port for other members: {error}"),
-        }));
+        };
+        self.tell(Notice::Repeated { kind: without_ports(&line), line });
+    }
+}
+
+/// Returns a line about a connection without the ports in it: each connection of a client has another one.
+fn without_ports(line: &str) -> String {
+    let mut kind = String::with_capacity(line.len());
+    let mut is_port = false;
+    for character in line.chars() {
+        is_port = character == ':' || (is_port && character.is_ascii_digit());
+        if !is_port || character == ':' {
+            kind.push(character);
+        }
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_about_the_connections_of_one_host_are_of_one_kind() {
+        let line = |port: u16, node: u64| {
+            without_ports(&format!("warning: a connection from 10.0.0.9:{port}: node {node} is no member"))
+        };
+        assert_eq!(line(50_000, 4), line(50_002, 4));
+        assert_ne!(line(50_000, 4), line(50_000, 5));
+        assert_eq!(without_ports("a: 12:34 56"), "a: 12: 56");
     }
 }

@@ -7,20 +7,26 @@
 use super::joining;
 use super::node::GroupNode;
 use crate::observe::operator_line::say;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidemark_cluster::net::{Build, Lane};
-use tidemark_cluster::{Consensus as _, Level, Member, NodeId, RandomId, Role, Term};
+use tidemark_cluster::{ChangeError, Consensus as _, Level, Member, NodeId, RandomId, Role, Term};
 
 /// How long a transfer waits until its target has everything.
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(5);
 /// The same when the server stops.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a change of the members waits until a new member has caught up. Then it fails, and the operator
-/// repeats it.
+/// How long a change of the members waits for what was accepted before it.
 const MEMBERS_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the join of a member that lacks little waits until it has everything. One that lacks more asks
+/// again: no other change waits for it meanwhile.
+const JOIN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Most characters of a report that are kept.
+const REPORT_CHARS_MAX: usize = 500;
 
 /// Time without an answer of most members after which a leader does not count as one.
 const LONELY: Duration = Duration::from_secs(2);
@@ -70,6 +76,8 @@ pub(crate) struct View {
     pub(crate) level: Level,
     /// This member may have lost what it acknowledged, and does not vote.
     pub(crate) is_suspect: bool,
+    /// Why this member does not take the snapshot that it needs.
+    pub(crate) refused_snapshot: Option<String>,
     /// Why this member takes no part any more.
     pub(crate) failure: Option<String>,
     /// The change that is under way.
@@ -77,6 +85,8 @@ pub(crate) struct View {
     /// The last change that ended, and why it was not made.
     pub(crate) last_change: Option<(String, Option<String>)>,
     pub(crate) members: Vec<MemberView>,
+    /// The entry that names these members is committed.
+    pub(crate) are_members_committed: bool,
 }
 
 /// A member, as another one sees it.
@@ -89,6 +99,10 @@ pub(crate) struct MemberView {
     pub(crate) error: String,
     /// Index of the last entry that it is known to have; only at the leader.
     pub(crate) has: Option<u64>,
+    /// Why it did not get a snapshot that it needs; only at the leader.
+    pub(crate) unsent_snapshot: Option<String>,
+    /// Why it does not take part, as it has said itself since this member reached it last.
+    pub(crate) report: Option<String>,
     /// Its build, if this member is connected with it, and the version of the protocol between the two; of
     /// this member, none.
     pub(crate) build: Option<(Build, Option<u16>)>,
@@ -98,6 +112,8 @@ pub(crate) struct MemberView {
 struct OperationState {
     running: Option<String>,
     last: Option<(String, Option<String>)>,
+    /// What members that do not take part say of themselves.
+    reports: BTreeMap<NodeId, String>,
 }
 
 /// Refuses what only helps where no leader can be elected.
@@ -138,7 +154,20 @@ impl Operations {
             let group = &operations.node.group;
             let result = match change {
                 Change::Transfer(to) => group.transfer(to, TRANSFER_PATIENCE),
-                Change::Join(member) => group.join(member, MEMBERS_PATIENCE),
+                Change::Join(member) => {
+                    let id = member.id;
+                    match group.join(member, JOIN_PATIENCE) {
+                        Err(ChangeError::NotCaughtUp { .. })
+                            if group.members().iter().any(|member| member.id == id) =>
+                        {
+                            say(&format!(
+                                "member {id} is taken in: it gets the log, and votes when it has everything"
+                            ));
+                            Ok(())
+                        }
+                        joined => joined,
+                    }
+                }
                 Change::Remove(node) => group.remove(node, MEMBERS_PATIENCE),
             };
             result.map_err(|error| error.to_string())
@@ -176,6 +205,28 @@ impl Operations {
             "warning: client {client} accepts what this member may have lost: it votes with what it has"
         ));
         self.node.accept_loss();
+        Ok(())
+    }
+
+    /// Notes why a member cannot take part at the moment: it says so itself, before it listens to others.
+    ///
+    /// # Errors
+    /// The cluster has no such member with that directory, in words.
+    pub(crate) fn report(&self, node: NodeId, directory: RandomId, problem: &str) -> Result<(), String> {
+        let members = self.node.group.members();
+        let is_it = |member: &&Member| member.id == node && member.directory == Some(directory);
+        if !members.iter().any(|member| is_it(&member)) {
+            return Err(format!("ERR member {node} with the directory {directory} is not in this cluster"));
+        }
+        let is_shown = |character: &char| !character.is_control();
+        let problem: String = problem.chars().filter(is_shown).take(REPORT_CHARS_MAX).collect();
+        let mut state = self.state();
+        // No more than there are members.
+        state.reports.retain(|node, _| members.iter().any(|member| member.id == *node));
+        if state.reports.insert(node, problem.clone()).is_none() {
+            drop(state);
+            say(&format!("warning: member {node} does not take part: {problem}"));
+        }
         Ok(())
     }
 
@@ -270,6 +321,19 @@ impl Operations {
                      none has had",
                     member.id
                 )),
+                // It holds the place of no other change while it is caught up, however long that takes.
+                Some(known) if !known.member.is_voter => {
+                    self.node.group.check_caught_up(member.id).map_err(|lacks| {
+                        let reason = known.unsent_snapshot.as_ref();
+                        let reason = reason.map(|reason| format!(", and does not get the snapshot of the leader: {reason}"));
+                        format!(
+                            "TRYAGAIN member {} is taken in; it votes when it has everything. It lacks {lacks} \
+                             entries{}",
+                            member.id,
+                            reason.unwrap_or_default()
+                        )
+                    })
+                }
                 _ => Ok(()),
             },
             Change::Remove(node) => {
@@ -311,7 +375,10 @@ impl Operations {
             let link = links.iter().find(|link| link.peer == member.id && link.lane == Lane::Heartbeat);
             let is_me = member.id == node.seat.node;
             let has = status.matching.iter().find(|(id, _)| *id == member.id).map(|(_, entry)| entry.index);
+            let unsent = status.unsent_snapshots.iter().find(|(id, _)| *id == member.id);
             MemberView {
+                unsent_snapshot: unsent.map(|(_, reason)| reason.clone()),
+                report: None,
                 is_reachable: is_me || link.is_some_and(|link| link.is_connected),
                 error: link.map(|link| link.last_error.clone()).unwrap_or_default(),
                 has: if is_me { Some(status.last.index) } else { has },
@@ -323,8 +390,15 @@ impl Operations {
                 member,
             }
         };
+        let mut members: Vec<MemberView> = node.group.members().into_iter().map(view_of).collect();
         let (change, last_change) = {
-            let state = self.state();
+            let mut state = self.state();
+            for member in &mut members {
+                if member.is_reachable {
+                    state.reports.remove(&member.member.id);
+                }
+                member.report = state.reports.get(&member.member.id).cloned();
+            }
             (state.running.clone(), state.last.clone())
         };
         View {
@@ -340,10 +414,12 @@ impl Operations {
             quorum_age: status.quorum_age,
             build: node.build.clone(),
             level: status.level,
+            refused_snapshot: status.refused_snapshot,
             failure: status.failure,
             change,
             last_change,
-            members: node.group.members().into_iter().map(view_of).collect(),
+            are_members_committed: status.are_members_committed,
+            members,
         }
     }
 

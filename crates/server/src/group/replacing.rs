@@ -11,7 +11,8 @@
 //! its disk is bad, and an operator decides.
 
 use super::durable_file;
-use super::joining::{Told, ask};
+use super::joining::{Told, ask, call};
+use super::node::GroupNode;
 use super::seat::Seat;
 use crate::config::Config;
 use crate::observe::operator_line::say;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidemark_cluster::suspicion::SuspicionFile;
+use tidemark_cluster::{Consensus as _, Member};
 use tidemark_log::Storage;
 use tidemark_log::storage::StorageLock;
 
@@ -62,6 +64,19 @@ impl Replacing {
             Some(file) => report(request(&self.directory, file, damage), damage),
         }
     }
+}
+
+/// Returns whether the others elect a leader, and commit, without this member: then its data can be replaced. It
+/// asks all of them.
+pub(crate) fn can_be_missed(node: &GroupNode, password: &str) -> bool {
+    let voters = node.group.members().into_iter().filter(|member| member.is_voter);
+    let (own, others): (Vec<_>, Vec<_>) = voters.partition(|member| member.id == node.seat.node);
+    let is_well = |member: &&Member| {
+        let said = ask(&member.client_address, password);
+        said.is_ok_and(|said| said.cluster == node.seat.cluster && (said.is_leader || said.can_lead))
+    };
+    let well = others.iter().filter(is_well).count();
+    well > (own.len() + others.len()) / 2
 }
 
 /// Tells the operator what follows from damage, and returns whether the next start replaces the data.
@@ -127,7 +142,7 @@ pub(super) fn replace(
         "warning: the data of this member is damaged: {damage}. When the other members have a leader, it is removed, \
          and got from them"
     ));
-    wait_for_leader(config, seat)?;
+    wait_for_leader(config, seat, damage)?;
     let removed = || {
         let _lock = lock(storage)?;
         tidemark_cluster::remove_data(storage)?;
@@ -150,23 +165,25 @@ fn lock(storage: &dyn Storage) -> io::Result<StorageLock> {
     storage.lock()
 }
 
-fn wait_for_leader(config: &Config, seat: &Seat) -> Result<(), String> {
+fn wait_for_leader(config: &Config, seat: &Seat, damage: &str) -> Result<(), String> {
     let mut why = String::new();
     for _ in 0..ROUNDS_MAX {
         std::thread::sleep(ROUND_PAUSE);
-        match find_leader(config, seat) {
+        match find_leader(config, seat, damage) {
             Ok(()) => return Ok(()),
             Err(reason) => why = reason,
         }
     }
     Err(format!(
-        "its data is damaged, and the other members have no leader that could replace it: {why}. Start them, and \
-         then this one; if they have lost theirs too, see `tidemark log repair`"
+        "its data is damaged, and the other members have no leader that could replace it: {why}. Nothing is removed. \
+         Start the others, and then this one. If too few of them have whole data, copy this directory, and see what \
+         `tidemark cluster recover` at one that has says; a single damaged directory: `tidemark log repair`"
     ))
 }
 
-/// Looks for a leader of most members, which knows this one. The error says why there is none.
-fn find_leader(config: &Config, seat: &Seat) -> Result<(), String> {
+/// Looks for a leader of most members, which knows this one, and tells all that answer what this one waits for.
+/// The error says why there is none.
+fn find_leader(config: &Config, seat: &Seat, damage: &str) -> Result<(), String> {
     let others = seat.founders.iter().filter(|member| member.id != seat.node);
     let mut addresses = config.cluster_join.clone();
     addresses.extend(others.map(|member| member.client_address.clone()));
@@ -187,6 +204,11 @@ fn find_leader(config: &Config, seat: &Seat) -> Result<(), String> {
         } else if told.is_leader {
             return trust(&told, seat);
         } else {
+            let problem =
+                format!("its data is damaged: {damage}; it keeps it until the others have a leader");
+            let report = ["CLUSTER", "REPORT", &seat.node.to_string(), &seat.directory.to_string(), &problem];
+            // It helps people; an older version does not know it.
+            let _ = call(&address, &config.requirepass, &report);
             // The members may have changed since this one has joined.
             addresses.extend(told.members.iter().map(|member| member.client_address.clone()));
         }
@@ -215,7 +237,7 @@ fn trust(leader: &Told, seat: &Seat) -> Result<(), String> {
 mod tests {
     use super::*;
     use tidemark_cluster::suspicion::{Start, Suspicion};
-    use tidemark_cluster::{Level, Member, NodeId, RandomId};
+    use tidemark_cluster::{Level, NodeId, RandomId};
 
     fn begin(directory: &Path, is_new: bool) -> SuspicionFile {
         let start = Start { boot: None, acknowledges_unsynced: false, is_new };
@@ -277,6 +299,7 @@ mod tests {
             quorum_age,
             level: Level::FIRST,
             members,
+            are_members_committed: true,
         };
         let fresh = Some(Duration::from_millis(3));
         assert_eq!(trust(&told(fresh, vec![member(Some(own))]), &seat), Ok(()));

@@ -360,6 +360,12 @@ fn encode_group(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
         "Committed records that are not in memory yet",
         log.records_between(applied, log.committed().max(applied)) as f64,
     )?;
+    gauge(
+        encoder,
+        "cluster_refuses_snapshot",
+        "1 while this member does not take the snapshot that it needs",
+        f64::from(u8::from(status.refuses_snapshot)),
+    )?;
     if let Some(age) = status.quorum_age {
         let help = "Time since most members acknowledged this leader";
         gauge(encoder, "cluster_quorum_age_seconds", help, age.as_secs_f64())?;
@@ -383,6 +389,14 @@ fn encode_group(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
         "connected",
         "1 while the member is reached",
         others().map(|member| (member.id, f64::from(u8::from(member.is_reachable)))),
+    )?;
+    let lacks_snapshot = |id| f64::from(u8::from(status.unsent_snapshots.contains(&id)));
+    let followers = others().filter(|_| group.leads());
+    encode_members(
+        encoder,
+        "lacks_snapshot",
+        "1 while the member does not get the snapshot that it needs; only at the leader",
+        followers.map(|member| (member.id, lacks_snapshot(member.id))),
     )?;
     let lag = |last: u64| status.last.saturating_sub(last) as f64;
     encode_members(

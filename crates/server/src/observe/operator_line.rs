@@ -1,8 +1,9 @@
 //! Lines on standard error for the operator; those about what clients cause are rate-limited.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidemark_log::Clock;
 
 /// Writes a line to the operator.
@@ -61,9 +62,107 @@ impl OperatorLine {
     }
 }
 
+/// Lines of many kinds, each of which may come again and again: it is written when it comes first, and then ever
+/// more rarely, while it goes on.
+#[derive(Debug)]
+pub(crate) struct RepeatedLines {
+    clock: Clock,
+    kinds: HashMap<String, Repetition>,
+}
+
+/// A line that was written.
+#[derive(Debug)]
+struct Repetition {
+    /// When it came last.
+    came: Instant,
+    /// When it may be written next.
+    next: Instant,
+    /// Time between the last line and the next.
+    pause: Duration,
+    /// How often it was left out since.
+    left_out: u64,
+}
+
+impl RepeatedLines {
+    /// Shortest and longest time between two lines of a kind.
+    const PAUSE_MIN: Duration = Duration::from_secs(10);
+    const PAUSE_MAX: Duration = Duration::from_secs(640);
+    /// Time without a line of a kind after which it counts as new.
+    const FORGOTTEN: Duration = Duration::from_secs(120);
+    /// Most kinds that are known; of more, the one that came longest ago is forgotten.
+    const KINDS_MAX: usize = 64;
+
+    /// Creates a list without lines.
+    pub(crate) fn new(clock: &Clock) -> RepeatedLines {
+        RepeatedLines { clock: clock.clone(), kinds: HashMap::new() }
+    }
+
+    /// Writes a line of the kind `kind`, with the number of those that were left out, or leaves it out.
+    pub(crate) fn write(&mut self, kind: &str, line: &str) {
+        if let Some(left_out) = self.turn(kind) {
+            match left_out {
+                0 => say(line),
+                count => say(&format!("{line} ({count} like it since the last line)")),
+            }
+        }
+    }
+
+    /// Number of lines left out before this one; `None` if this one is left out too.
+    fn turn(&mut self, kind: &str) -> Option<u64> {
+        let now = self.clock.now();
+        self.kinds.retain(|_, known| now.saturating_duration_since(known.came) < Self::FORGOTTEN);
+        if let Some(known) = self.kinds.get_mut(kind) {
+            known.came = now;
+            if now < known.next {
+                known.left_out += 1;
+                return None;
+            }
+            known.pause = (known.pause * 4).min(Self::PAUSE_MAX);
+            known.next = now + known.pause;
+            return Some(std::mem::take(&mut known.left_out));
+        }
+        if self.kinds.len() >= Self::KINDS_MAX {
+            let oldest = self.kinds.iter().min_by_key(|(_, known)| known.came).map(|(kind, _)| kind.clone());
+            oldest.and_then(|oldest| self.kinds.remove(&oldest));
+        }
+        let pause = Self::PAUSE_MIN;
+        let first = Repetition { came: now, next: now + pause, pause, left_out: 0 };
+        self.kinds.insert(kind.to_owned(), first);
+        Some(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_log::ManualClock;
+
+    #[test]
+    fn a_line_that_goes_on_and_on_is_written_ever_more_rarely() {
+        let manual = ManualClock::new();
+        let mut lines = RepeatedLines::new(&Clock::from(&manual));
+        let mut written = Vec::new();
+        // Twice a second, for half an hour.
+        for half in 0..3600 {
+            if let Some(left_out) = lines.turn("refused") {
+                written.push((half / 2, left_out));
+            }
+            manual.advance(Duration::from_millis(500));
+        }
+        assert_eq!(written, [(0, 0), (10, 19), (50, 79), (210, 319), (850, 1279), (1490, 1279)]);
+        assert_eq!(lines.turn("another"), Some(0), "each kind has its own time");
+        manual.advance(RepeatedLines::FORGOTTEN);
+        assert_eq!(lines.turn("refused"), Some(0), "it had ended");
+    }
+
+    #[test]
+    fn no_more_kinds_of_lines_are_known_than_the_limit() {
+        let mut lines = RepeatedLines::new(&Clock::System);
+        for kind in 0..3 * RepeatedLines::KINDS_MAX {
+            assert_eq!(lines.turn(&kind.to_string()), Some(0));
+            assert!(lines.kinds.len() <= RepeatedLines::KINDS_MAX);
+        }
+    }
 
     #[test]
     fn lines_are_rare_and_say_how_many_were_left_out() {

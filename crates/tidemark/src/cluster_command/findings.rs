@@ -50,6 +50,41 @@ pub(super) fn majority(picture: &Picture) -> usize {
     picture.members.iter().filter(|member| member.seen.votes).count() / 2 + 1
 }
 
+/// Returns the voting members that are silent because their data is damaged.
+pub(super) fn damaged(picture: &Picture) -> Vec<u64> {
+    let voters = picture.members.iter().filter(|member| member.seen.votes && member.said.is_err());
+    voters.filter(|member| member.seen.report.is_some()).map(|member| member.seen.node).collect()
+}
+
+/// What stands in the way of a cluster in which damaged members wait for a leader that they would elect.
+fn no_quorum_with_damage(picture: &Picture, voters: &[&Drawn], silent: &[u64]) -> Finding {
+    let damaged = damaged(picture);
+    let others: Vec<u64> = silent.iter().copied().filter(|node| !damaged.contains(node)).collect();
+    let first = if others.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "start {} with their directories: with one more that is whole the cluster may heal. Else ",
+            list(&others)
+        )
+    };
+    finding(
+        format!(
+            "no quorum: {} of {} voting members answer, so changes are refused; the data of {} is damaged, and is got \
+             from the others only when these have a leader",
+            voters.len() - silent.len(),
+            voters.len(),
+            list(&damaged)
+        ),
+        format!(
+            "nothing is removed meanwhile. {first}copy the directories of {}, which may have the only copy of the newest \
+             changes, and run `tidemark cluster recover`: it says what the members that answer have, and with \
+             --accept-loss goes on with that",
+            list(&damaged)
+        ),
+    )
+}
+
 /// Looks for what is wrong, the worst first.
 pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -61,6 +96,8 @@ pub(super) fn findings(picture: &Picture) -> Vec<Finding> {
             "the cluster has no members yet",
             "it is founded when all members of --cluster-members run and reach each other",
         ));
+    } else if spare(picture).is_none() && !damaged(picture).is_empty() {
+        found.push(no_quorum_with_damage(picture, &voters, &silent));
     } else if spare(picture).is_none() {
         found.push(finding(
             format!(
@@ -126,6 +163,17 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
     let node = member.seen.node;
     let said = match &member.said {
         Ok(said) => said,
+        Err(_) if member.seen.report.is_some() => {
+            let report = member.seen.report.as_deref().unwrap_or_default();
+            let remedy = if picture.leader().is_some() {
+                format!(
+                    "wait; if its process has ended, start member {node} again: it gets its data from the leader"
+                )
+            } else {
+                "see above: it gets its data from the others once they have a leader".to_owned()
+            };
+            return found.push(finding(format!("member {node} does not take part: {report}"), remedy));
+        }
         Err(error) => {
             return found.push(finding(
                 format!("member {node} does not answer at {}: {error}", member.seen.clients),
@@ -172,6 +220,13 @@ fn find_in(picture: &Picture, member: &Drawn, found: &mut Vec<Finding>) {
             "check the network between the two, and the port for members",
         ));
     }
+    // A member that says itself what is wrong needs no second line.
+    if let Some(error) = member.seen.snapshot_error.as_ref().filter(|_| said.problem.is_none()) {
+        found.push(finding(
+            format!("member {node} does not get the snapshot of the leader that it needs: {error}"),
+            "the leader tries it again by itself; standard error of both says more",
+        ));
+    }
     let lacks = leader.last_entry.saturating_sub(member.seen.entry.unwrap_or(0));
     if !member.seen.votes {
         found.push(finding(
@@ -201,6 +256,8 @@ pub(super) mod tests {
             error: String::new(),
             directory: None,
             entry: Some(20),
+            snapshot_error: None,
+            report: None,
         }
     }
 
@@ -224,6 +281,7 @@ pub(super) mod tests {
             change: None,
             last_change: None,
             last_change_error: None,
+            are_members_committed: true,
             members: (1..=3).map(seen).collect(),
         }
     }
@@ -253,6 +311,25 @@ pub(super) mod tests {
         assert_eq!(silent, ["member 3 does not answer at 10.0.0.3:7379: connection refused"]);
         let none = wrong(|picture| (0..2).for_each(|member| picture.members[member].said = refused()));
         assert_eq!(none[0], "no quorum: 1 of 3 voting members answer, so changes are refused");
+        let mut damaged = well();
+        for member in 0..2 {
+            damaged.members[member].said = refused();
+            damaged.members[member].seen.report = Some("its data is damaged: a bit".into());
+        }
+        let found = findings(&damaged);
+        assert_eq!(
+            found[0].wrong,
+            "no quorum: 1 of 3 voting members answer, so changes are refused; the data of 1, 2 is damaged, and is got \
+             from the others only when these have a leader"
+        );
+        assert!(found[0].remedy.contains("copy the directories of 1, 2"), "{found:?}");
+        assert!(found[0].remedy.contains("tidemark cluster recover"), "{found:?}");
+        assert_eq!(found[1].wrong, "member 1 does not take part: its data is damaged: a bit");
+        let waits = wrong(|picture| {
+            picture.members[2].said = refused();
+            picture.members[2].seen.report = Some("its data is damaged: a bit".into());
+        });
+        assert_eq!(waits, ["member 3 does not take part: its data is damaged: a bit"]);
         let election = wrong(|picture| {
             let first = picture.members[0].said.as_mut().expect("it answers");
             first.role = "follower".into();
@@ -287,6 +364,15 @@ pub(super) mod tests {
             picture.members[2].seen.entry = Some(5000);
         });
         assert_eq!(slow, ["member 2 is behind: it lacks 4980 entries"]);
+        let without_snapshot = |problem: Option<&str>| {
+            wrong(|picture| {
+                picture.members[2].seen.snapshot_error = Some("no space".into());
+                picture.members[2].said.as_mut().expect("it answers").problem = problem.map(str::to_owned);
+            })
+        };
+        let words = "member 3 does not get the snapshot of the leader that it needs: no space";
+        assert_eq!(without_snapshot(None), [words]);
+        assert_eq!(without_snapshot(Some("its disk is small")), ["member 3: its disk is small"]);
         let learner = wrong(|picture| picture.members[2].seen.votes = false);
         assert_eq!(
             learner,

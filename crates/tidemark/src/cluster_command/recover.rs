@@ -5,7 +5,7 @@
 //! | most members, of which some may have lost what they acknowledged | as many of those vote as are missing, those with the newest entries |
 //! | fewer | the member with the newest entry begins a cluster of its own, and others join that |
 
-use super::findings::{QUORUM_AGE_MS_MAX, able, majority};
+use super::findings::{QUORUM_AGE_MS_MAX, able, damaged, majority};
 use super::picture::{Picture, ask_member, at};
 use crate::asking::{ask, connect};
 use anyhow::bail;
@@ -85,7 +85,19 @@ fn describe(picture: &Picture, plan: &Plan) -> Vec<String> {
             said.node, said.last_entry, said.last_entry_term, said.committed_entry
         ));
     }
-    lines.extend(silent.iter().map(|node| format!("  {node}  silent")));
+    let report_of = |node: u64| {
+        let member = picture.members.iter().find(|member| member.seen.node == node);
+        member.and_then(|member| member.seen.report.as_deref()).unwrap_or("silent")
+    };
+    lines.extend(silent.iter().map(|node| format!("  {node}  {}", report_of(*node))));
+    let damaged = damaged(picture);
+    if !damaged.is_empty() {
+        lines.push(format!(
+            "the directories of {} stay as they are, and nothing removes them: they may have changes that no other \
+             member has. Copy them before anything else",
+            list(damaged)
+        ));
+    }
     match plan {
         Plan::Wait(why) => lines.push((*why).to_owned()),
         Plan::Vote(nodes) => lines.push(format!(
@@ -212,6 +224,8 @@ mod tests {
                 is_reachable: state.is_some(),
                 error: String::new(),
                 entry: None,
+                snapshot_error: None,
+                report: None,
             };
             let said = state.map(|(last_entry_term, last_entry, is_suspect)| ClusterStatus {
                 version: "0.1.0".into(),
@@ -232,6 +246,7 @@ mod tests {
                 change: None,
                 last_change: None,
                 last_change_error: None,
+                are_members_committed: true,
                 members: Vec::new(),
             });
             Drawn { seen, said: said.ok_or_else(|| "refused".to_owned()) }
@@ -257,6 +272,17 @@ mod tests {
             let text = describe(&picture, &expected).join("\n");
             assert!(text.contains("no leader") && text.contains("lost"), "{text}");
         }
+    }
+
+    #[test]
+    fn damaged_members_may_have_what_no_other_has() {
+        let mut picture = picture(&[None, None, Some((2, 3, false))]);
+        picture.members[0].seen.report = Some("its data is damaged: a bit".into());
+        let plan = plan(&picture);
+        assert_eq!(plan, Plan::Alone(3));
+        let text = describe(&picture, &plan).join("\n");
+        assert!(text.contains("  1  its data is damaged: a bit\n  2  silent"), "{text}");
+        assert!(text.contains("the directories of 1 stay as they are"), "{text}");
     }
 
     #[test]

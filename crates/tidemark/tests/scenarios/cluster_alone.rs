@@ -1,7 +1,9 @@
 //! The directory of a single server becomes the first member of a cluster as it is, and others join it.
 
+use crate::support::small_disk::SmallDisk;
 use crate::support::{Answer, Client, Server, call, free_port, wait_until};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,6 +21,8 @@ struct Grown {
     /// The addresses of each member for other members and for clients.
     ports: BTreeMap<u64, [u16; 2]>,
     servers: BTreeMap<u64, Server>,
+    /// The disks of members that have one of their own.
+    disks: BTreeMap<u64, SmallDisk>,
 }
 
 impl Grown {
@@ -26,7 +30,7 @@ impl Grown {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let ports = (1..=3).map(|number| (number, [free_port(), free_port()])).collect();
-        Self { directory, ports, servers: BTreeMap::new() }
+        Self { directory, ports, servers: BTreeMap::new(), disks: BTreeMap::new() }
     }
 
     fn dir(&self, number: u64) -> PathBuf {
@@ -63,18 +67,48 @@ impl Grown {
     }
 
     fn command(&self, number: u64, flags: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
-        command.args(["serve", "--enable-debug-command", "local", "--dir"]).arg(self.dir(number));
+        let (mut command, directory) = match self.disks.get(&number) {
+            Some(disk) => (disk.command(), disk.data()),
+            None => (Command::new(env!("CARGO_BIN_EXE_tidemark")), self.dir(number)),
+        };
+        command.args(["serve", "--enable-debug-command", "local", "--dir"]).arg(directory);
         command.args(["--port", &self.ports[&number][1].to_string()]).args(PATIENT).args(SMALL).args(flags);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let said = File::options().create(true).append(true).open(self.log_of(number)).expect("a file");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         command
+    }
+
+    fn log_of(&self, number: u64) -> PathBuf {
+        self.directory.path().join(format!("{number}.log"))
+    }
+
+    /// What a member has said to its operator.
+    fn said(&self, number: u64) -> String {
+        std::fs::read_to_string(self.log_of(number)).expect("the file is there")
+    }
+
+    /// Runs `tidemark cluster` against a member. Returns whether all is good, and what it has printed.
+    fn command_at(&self, number: u64, words: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+            .arg("cluster")
+            .args(words)
+            .args(["-p", &self.ports[&number][1].to_string()])
+            .output()
+            .expect("the binary starts");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Starts a new member, which asks the first one to take it in.
+    fn begin_join(&mut self, number: u64) {
+        let (name, address) = (number.to_string(), self.addresses(number));
+        let asked = format!("127.0.0.1:{}", self.ports[&1][1]);
+        self.run(number, &["--cluster-node", &name, "--cluster-address", &address, "--cluster-join", &asked]);
     }
 
     /// Lets a new member join, and waits until it votes.
     fn join(&mut self, number: u64) {
-        let (name, address) = (number.to_string(), self.addresses(number));
-        let asked = format!("127.0.0.1:{}", self.ports[&1][1]);
-        self.run(number, &["--cluster-node", &name, "--cluster-address", &address, "--cluster-join", &asked]);
+        self.begin_join(number);
         wait_until("the new member votes", || {
             let json = self.status(1);
             json.contains(&format!("\"node\": {number},")) && !json.contains("\"votes\": false")
@@ -388,4 +422,58 @@ fn a_first_start_that_is_refused_leaves_the_directory_as_it_was() {
     let mut cluster = cluster;
     cluster.found();
     cluster.call(&["SET", "key", &address]);
+}
+
+/// Its disk has no space for the snapshot that each new member needs here.
+#[test]
+fn a_new_member_that_cannot_catch_up_holds_no_other_change_up_and_leaves_for_good() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut cluster = Grown::new();
+    cluster.disks.insert(2, disk);
+    let mut single = alone(&cluster.dir(1));
+    fill(&mut single.client(), 0);
+    assert!(single.child.try_wait().expect("it can be asked").is_none());
+    assert!(single.terminate().success());
+    cluster.found();
+    cluster.begin_join(2);
+    wait_until("the new member says why it does not vote", || {
+        cluster.said(2).contains("member 2 is taken in; it votes when it has everything")
+            && cluster.said(2).contains("does not take it: the disk has")
+    });
+    let (is_good, said) = cluster.command_at(1, &["status"]);
+    assert!(!is_good && said.contains("it does not take the snapshot that it needs"), "{said}");
+    let (is_good, said) = cluster.command_at(1, &["replace", "1", "2", "--timeout", "2s"]);
+    assert!(!is_good && said.contains("it does not get the snapshot that it needs"), "{said}");
+
+    // Another one joins, and the lead moves, as if it were not there.
+    cluster.join_beside(3);
+    let (is_good, said) = cluster.command_at(1, &["transfer", "3"]);
+    assert!(is_good, "{said}");
+    let (is_good, said) = cluster.command_at(3, &["transfer", "1"]);
+    assert!(is_good, "{said}");
+
+    // It is removed while it runs, and stays removed.
+    let (is_good, said) = cluster.command_at(1, &["remove", "2"]);
+    assert!(is_good, "{said}");
+    wait_until("it says that it was removed", || {
+        cluster.said(2).contains("this member was removed from the cluster")
+    });
+    let lines = |cluster: &Grown| [1, 3].map(|number| cluster.said(number).lines().count());
+    let before = lines(&cluster);
+    std::thread::sleep(Duration::from_secs(8));
+    let after = lines(&cluster);
+    let said = cluster.said(1);
+    assert!(after[0] <= before[0] + 3 && after[1] <= before[1] + 3, "{before:?}, then {after:?}:\n{said}");
+    assert!(!cluster.status(1).contains("\"node\": 2,"), "{}", cluster.status(1));
+    cluster.call(&["SET", "goes", "on"]);
+}
+
+impl Grown {
+    /// Lets a new member join, and waits until it votes; others may not vote yet.
+    fn join_beside(&mut self, number: u64) {
+        self.begin_join(number);
+        wait_until("the new member votes", || {
+            self.said(number).contains("this member takes part in the cluster, and votes")
+        });
+    }
 }

@@ -2,7 +2,10 @@
 //! snapshot.
 
 use crate::support::cluster::Cluster;
+use crate::support::small_disk::SmallDisk;
 use crate::support::{Answer, Client, call, wait_until};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// Small segments, and a snapshot after some hundred kilobytes.
@@ -64,7 +67,11 @@ fn write(cluster: &Cluster, round: usize) {
 
 /// Names of the files of a member that begin with `prefix`.
 fn files(cluster: &Cluster, member: usize, prefix: &str) -> Vec<String> {
-    let names = std::fs::read_dir(cluster.member_directory(member)).expect("the directory is there");
+    let directory = match &cluster.disks[member] {
+        Some(disk) => disk.path("data"),
+        None => cluster.member_directory(member),
+    };
+    let names = std::fs::read_dir(directory).expect("the directory is there");
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
     names.sort_unstable();
@@ -150,6 +157,57 @@ fn a_member_that_was_stopped_gets_a_snapshot_and_answers_readers() {
     write_beyond(&cluster, &others(behind), behind, &mut rounds);
     cluster.server(behind).signal("CONT");
     assert_equal(&cluster);
+}
+
+/// The metrics of a member.
+fn metrics(cluster: &Cluster, member: usize) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", cluster.http[member])).expect("it accepts");
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).expect("it is sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("text");
+    text
+}
+
+#[test]
+fn a_snapshot_for_which_a_member_has_no_space_is_said_everywhere_until_it_has() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut cluster = Cluster::found_on([None, None, Some(disk)], SMALL);
+    create(&cluster);
+    let mut rounds = 0;
+    let behind = 2;
+    cluster.kill(behind);
+    let others = others(behind);
+    for member in others {
+        cluster.kill(member);
+    }
+    let logs = others.map(|member| cluster.run_noting(member, SMALL));
+    write_beyond(&cluster, &others, behind, &mut rounds);
+    let own = cluster.run_noting(behind, SMALL);
+    let refused = "does not take the snapshot that it needs: the disk has";
+    wait_until("status says so", || {
+        let (is_good, said) = cluster.command(&["status"], 0);
+        !is_good && said.contains(&format!("member 3: it {refused}")) && said.contains("stay free")
+    });
+    let read = |path| std::fs::read_to_string(path).expect("text");
+    assert!(read(&own).contains("this member needs a snapshot of the leader, and does not take it"));
+    let leader = cluster.leader();
+    let unsent = "warning: member 3 lacks what this leader no longer has in its log";
+    let lines = |path| read(path).lines().filter(|line| line.contains(unsent)).count();
+    wait_until("the leader says so", || logs.iter().any(|path| lines(path) > 0));
+    assert!(metrics(&cluster, leader).contains("tidemark_cluster_member_lacks_snapshot{member=\"3\"} 1"));
+    assert!(metrics(&cluster, behind).contains("tidemark_cluster_refuses_snapshot 1"));
+    let (_, json) = cluster.command(&["status", "--json"], 0);
+    assert!(json.contains("\"snapshot_error\": \"the receiver has no room for the snapshot"), "{json}");
+    let before: usize = logs.iter().map(lines).sum();
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(logs.iter().map(lines).sum::<usize>() <= before + 2, "it is not said twice a second");
+    cluster.disks[behind].as_ref().expect("it has one").grow();
+    // All files are read for an attempt: it is not repeated at once.
+    std::thread::sleep(Duration::from_secs(20));
+    wait_until("it takes the snapshot", || cluster.command(&["status"], 0).0);
+    assert_equal(&cluster);
+    assert!(metrics(&cluster, behind).contains("tidemark_cluster_refuses_snapshot 0"));
 }
 
 #[test]

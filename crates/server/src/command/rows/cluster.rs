@@ -65,6 +65,12 @@ const SUBCOMMANDS: &[Command] = &[
         "Accepts a loss where no leader can be elected: this member votes with what it has, or begins a cluster \
          of its own.",
     ),
+    change(1270, "report", 5, C::ClusterReport).doc(
+        "1.0.0",
+        "O(1)",
+        "node directory problem",
+        "Notes why a member cannot take part; CLUSTER STATUS shows it until this member reaches that one.",
+    ),
     row(Group::Cluster, 1058, "status", 2, ADMIN | LOADING | STALE | WITHOUT_DATA, C::ClusterStatus)
         .tips(&["nondeterministic_output"])
         .doc("1.0.0", "O(N) with N the members", "", "Describes the group as this member sees it."),

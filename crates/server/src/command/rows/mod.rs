@@ -65,6 +65,7 @@ connection_commands! {
     ClusterStatus,
     ClusterTransfer,
     ClusterRecover,
+    ClusterReport,
     Command,
     CommandCount,
     CommandDocs,

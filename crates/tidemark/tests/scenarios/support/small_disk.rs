@@ -64,14 +64,32 @@ impl SmallDisk {
         std::fs::remove_file(self.path("filler")).expect("space is freed");
     }
 
-    /// Returns the command that runs the binary where the disk is mounted.
-    pub(crate) fn command(&self) -> Command {
+    /// Makes it a large disk.
+    pub(crate) fn grow(&self) {
+        let status = self
+            .inside()
+            .args(["mount", "-o", "remount,size=1g"])
+            .arg(self.directory.path())
+            .status()
+            .expect("nsenter (util-linux) is installed");
+        assert!(status.success(), "the disk has grown");
+    }
+
+    /// Returns a command that runs another one where the disk is mounted.
+    fn inside(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.holder.id().to_string(), "-m"]);
         if !self.as_root {
             command.args(["-U", "--preserve-credentials"]);
         }
-        command.arg("--").arg(env!("CARGO_BIN_EXE_tidemark"));
+        command.arg("--");
+        command
+    }
+
+    /// Returns the command that runs the binary where the disk is mounted.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.inside();
+        command.arg(env!("CARGO_BIN_EXE_tidemark"));
         command
     }
 

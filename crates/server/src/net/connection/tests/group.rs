@@ -454,6 +454,8 @@ fn metrics_show_the_group() {
         committed: 38,
         matching: vec![(ME, 40), (OTHER, 35)],
         quorum_age: Some(Duration::from_millis(20)),
+        unsent_snapshots: vec![NodeId(3)],
+        refuses_snapshot: true,
         ..Status::default()
     });
     let text = metrics::encode(&Arc::new(bench.shared)).expect("metrics");
@@ -468,6 +470,9 @@ fn metrics_show_the_group() {
         "tidemark_cluster_messages_dropped_total 0",
         "tidemark_cluster_member_connected{member=\"3\"} 0.0",
         "tidemark_cluster_member_lag_entries{member=\"171\"} 5.0",
+        "tidemark_cluster_refuses_snapshot 1.0",
+        "tidemark_cluster_member_lacks_snapshot{member=\"3\"} 1.0",
+        "tidemark_cluster_member_lacks_snapshot{member=\"171\"} 0.0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
