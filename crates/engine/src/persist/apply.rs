@@ -72,7 +72,7 @@ fn apply_points(engine: &Engine, record: &Record<'_>, scope: Option<&Scope>) -> 
         held = held.filter(|_| holds_all);
         let keys = held.get_or_insert_with(|| {
             let mut keys = if holds_all { all() } else { lock_run(engine, db, &run, record.time_us) };
-            keys.begin_replay();
+            keys.begin_replay(engine.is_following());
             keys
         });
         keys.with_named(run.key, |keys| command::replay_points(keys, run)).map_err(refused)?;
@@ -156,14 +156,14 @@ fn run_changes<'e>(
     scratch: &mut Reply,
 ) -> Result<(Keys<'e>, Vec<Noted>), ApplyError> {
     let mut keys = lock_changes(engine, changes, record.time_us);
-    keys.begin_replay();
+    keys.begin_replay(engine.is_following());
     let mut noted = Vec::new();
     for change in changes {
         if is_planted(Fault::HalfTransaction) {
             drop(std::mem::replace(&mut keys, engine.keys(engine.lock_shards([]), 0, record.time_us)));
             std::thread::sleep(std::time::Duration::from_millis(1));
             keys = lock_changes(engine, changes, record.time_us);
-            keys.begin_replay();
+            keys.begin_replay(engine.is_following());
         }
         run_change(engine, record, change, &mut keys, scratch)?;
         noted.append(&mut std::mem::take(&mut keys.effects).take_noted());
@@ -194,7 +194,10 @@ fn run_change(
         Change::Acknowledged { args } => engine.apply_acknowledgement(args),
         Change::Points(points) => command::replay_points(keys, points.run()).map_err(refused),
         Change::Expired { keys: expired, .. } => {
-            expired.iter().for_each(|key| keys.remove_expired(key));
+            for key in expired {
+                keys.remove_expired(key);
+                keys.announce_expired(key);
+            }
             Ok(())
         }
     }
@@ -239,6 +242,9 @@ fn finish(engine: &Engine, mut keys: Keys<'_>, noted: Vec<Noted>, record: &Recor
     }
     if !noted.is_empty() {
         engine.emit(&mut keys, noted, Some(Moment::of(record.lsn, record.time_us)));
+    }
+    if keys.events.are_wanted() {
+        engine.publish_events(&mut keys, Some(record.lsn), false);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::support;
 use crate::support::commands::{Generator, Line, Times, shown};
+use crate::support::members::{GroupMember, replicate};
 use crate::support::{Client, START_US, transaction, words};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +63,67 @@ fn expect(client: &Client<'_>, listener: &Listener, dialogue: &[(&str, &str)]) {
         let answer = client.run(line);
         assert_eq!(listener.heard(), *events, "{line}, which answers {answer}");
     }
+}
+
+/// As a Redis replica, a member publishes the events of what it applies: of the commands that are in the log.
+#[test]
+fn members_that_follow_publish_the_events_of_what_they_apply() {
+    let (leader, follower) = (GroupMember::new(), GroupMember::new());
+    let (told, heard) = (Listener::of(&leader.engine, ALL), Listener::of(&follower.engine, ALL));
+    leader.lead(START_US);
+    replicate(&leader, &[&follower]);
+    let mut client = Client::new(&leader.engine);
+    let same = [
+        "SET k 1",
+        "SET k 2 EX 100",
+        "INCR n",
+        "APPEND k more",
+        "RPUSH l a b c",
+        "LPOP l",
+        "LTRIM l 5 6",
+        "SADD s a",
+        "SREM s a",
+        "HSET h f v",
+        "ZADD z 1 a",
+        "RENAME n m",
+        "DEL k m",
+        "TS.CREATE t",
+        "TS.ADD t 1000 5",
+        "TS.MADD t 2000 6 t 3000 7",
+        "COUNTER.CREATE c",
+        "LIMIT.CREATE limit FIXED 5 10",
+        "SET e 1 PX 1",
+    ];
+    for line in same {
+        let answer = client.run(line);
+        let lsn = replicate(&leader, &[&follower]);
+        let (told, heard) = (told.take(), heard.take());
+        let names = |events: &[(Event, Cause)]| {
+            events.iter().map(|(event, _)| (event.db, event.name, event.key.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&heard), names(&told), "{line}, which answers {answer}");
+        assert!(heard.iter().all(|(_, cause)| cause.lsn == Some(lsn)), "{line}: {heard:?}");
+    }
+    // Commands that the log has in another form: what Redis tells its replicas.
+    client.run("SADD s a");
+    replicate(&leader, &[&follower]);
+    let _ = (told.take(), heard.take());
+    client.run("SPOP s");
+    replicate(&leader, &[&follower]);
+    assert_eq!((told.heard().as_str(), heard.heard().as_str()), ("spop s, del s", "srem s, del s"));
+    // A key that has expired.
+    client.sleep_ms(5);
+    assert_eq!(client.run("GET e"), "$-1");
+    replicate(&leader, &[&follower]);
+    assert_eq!((told.heard().as_str(), heard.heard().as_str()), ("expired e", "expired e"));
+    // The lead moves: each event comes once.
+    leader.step_down();
+    follower.lead(START_US + 10_000);
+    let mut client = Client::new(&follower.engine);
+    client.sleep_ms(10);
+    client.run("SET k 3");
+    replicate(&follower, &[&leader]);
+    assert_eq!((told.heard().as_str(), heard.heard().as_str()), ("new k, set k", "new k, set k"));
 }
 
 #[test]

@@ -24,6 +24,13 @@ impl Keys<'_> {
         }
     }
 
+    /// Reports that a key was removed because it had expired.
+    pub(crate) fn announce_expired(&mut self, key: &[u8]) {
+        if self.events.are_wanted() {
+            self.note_expired(key);
+        }
+    }
+
     #[cold]
     pub(super) fn note_expired(&mut self, key: &[u8]) {
         let db = self.db();

@@ -283,11 +283,13 @@ impl<'k> Keys<'k> {
         self.releases_early
     }
 
-    /// Marks the commands as a replay from the log. Subscribers to events were notified when the
-    /// commands first ran.
-    pub(crate) fn begin_replay(&mut self) {
+    /// Marks the commands as a replay from the log. Memory that follows the leader of a group publishes the
+    /// events of what it applies; at a start, subscribers were notified when the commands first ran.
+    pub(crate) fn begin_replay(&mut self, is_following: bool) {
         self.is_replayed = true;
-        self.events = Events::default();
+        if !is_following {
+            self.events = Events::default();
+        }
     }
 
     /// Whether the command is a replay from the log.

@@ -187,7 +187,7 @@ impl PoolTrail {
         };
         let at = PoolChange { lsn, time_us: call.now_us, db: call.db, key };
         let mut keys = self.engine.lock_for(call);
-        keys.begin_replay();
+        keys.begin_replay(false);
         let checked = keys.update(key, |pool: &mut Pool| {
             observer.frame_begins(&at, pool, frame)?;
             pool.check(frame, &mut |sight| Ok::<_, TrailError>(observer.observe(&at, sight)?))?;
