@@ -30,16 +30,18 @@ def free_ports(count):
 
 def start_members(binary, directory):
     """Starts three members. Returns their processes by the ports of their clients."""
-    ports = free_ports(6)
-    clients, peers = ports[:3], ports[3:]
+    ports = free_ports(9)
+    clients, peers, sentinels = ports[:3], ports[3:6], ports[6:]
     pairs = zip(clients, peers)
     members = ",".join(f"{n}=127.0.0.1:{peer}/127.0.0.1:{client}" for n, (client, peer) in enumerate(pairs, 1))
     processes = {}
     for number, client in enumerate(clients, 1):
         command = [binary, "serve", "--port", str(client), "--dir", f"{directory}/{number}", *TIMES]
         command += ["--cluster-node", str(number), "--cluster-members", members, "--durability", "off"]
+        # Only redis-rs wants a port at which ROLE is that of a sentinel.
+        command += ["--cluster-sentinel-port", str(sentinels[number - 1])]
         processes[client] = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    return processes
+    return processes, sentinels
 
 
 def find_leader(ports):
@@ -63,13 +65,12 @@ def main(binary, go_program, node_folder, java_classes, rust_program):
         "go-redis": ([go_program], both),
         "ioredis": (["node", f"{node_folder}/ioredis.mjs"], both),
         "Jedis": (java, both),
-        # Its Sentinel mode wants sentinels that are nothing else: ROLE must say so.
-        "redis-rs": ([rust_program], ["cluster"]),
+        "redis-rs": ([rust_program], both),
     }
     with tempfile.TemporaryDirectory() as directory:
-        members = start_members(binary, directory)
+        members, sentinels = start_members(binary, directory)
         try:
-            results = follow(members, programs)
+            results = follow(members, sentinels, programs)
         finally:
             for member in members.values():
                 member.kill()
@@ -80,12 +81,15 @@ def main(binary, go_program, node_folder, java_classes, rust_program):
     return 1 if failed else 0
 
 
-def follow(members, programs):
+def follow(members, sentinels, programs):
     leader = find_leader(members)
-    ports = ",".join(str(port) for port in members)
+
+    def ports(name, mode):
+        return ",".join(str(port) for port in (sentinels if (name, mode) == ("redis-rs", "sentinel") else members))
+
     running = {
         f"{name} {mode}": subprocess.Popen(
-            [*command, mode, ports], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*command, mode, ports(name, mode)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for name, (command, modes) in programs.items()
         for mode in modes

@@ -2,6 +2,9 @@
 //! of all clients.
 //!
 //! Of a sentinel's fields, those that would be made up are left out.
+//!
+//! redis-rs wants `ROLE` to be that of a sentinel where it asks `SENTINEL`, and that of a master at the address that
+//! it gets: so a member may have another port, `cluster-sentinel-port`, at which `ROLE` says so.
 
 use crate::command::cluster_command::{Node, View, host_and_port};
 use crate::context::Context;
@@ -136,6 +139,14 @@ pub(crate) fn check_quorum(
         .reply
         .simple(&format!("OK {usable} usable Sentinels. Quorum and failover authorization can be reached"));
     Ok(())
+}
+
+/// Whether a client has connected to the port at which this member is a sentinel; `local_address` is the
+/// connection's end here.
+pub(crate) fn is_asked_as_sentinel(local_address: &str, cx: &Context<'_>) -> bool {
+    let port = cx.config.cluster_sentinel_port;
+    let asked = local_address.rsplit_once(':').and_then(|(_, asked)| asked.parse::<u16>().ok());
+    port != 0 && asked == Some(port) && cx.shared.group.is_some()
 }
 
 /// Publishes that another member leads, if this member has noticed that since the last call.

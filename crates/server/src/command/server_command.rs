@@ -1,7 +1,7 @@
 //! Commands about the server: `TIME`, `SHUTDOWN`, `SAVE`, `ROLE`, `DEBUG`, `HELP`.
 
-use crate::command::cluster_command;
 use crate::command::rows::command_table;
+use crate::command::{cluster_command, sentinel_command};
 use crate::config::DebugAccess;
 use crate::context::Context;
 use crate::session::Session;
@@ -22,8 +22,14 @@ pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
 pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     let log = cx.shared.engine.log();
     let told = if cx.waits_for_commit() { log.committed() } else { log.appended() };
+    let is_sentinel = sentinel_command::is_asked_as_sentinel(&session.client.local_address, cx);
     let reply = &mut session.outbox.reply;
-    if let Some(leader) = cluster_command::followed(cx) {
+    if is_sentinel {
+        reply.array(2);
+        reply.bulk(b"sentinel");
+        reply.array(1);
+        reply.bulk(cx.config.cluster_name.as_bytes());
+    } else if let Some(leader) = cluster_command::followed(cx) {
         reply.array(5);
         reply.bulk(b"slave");
         reply.bulk(leader.host.as_bytes());

@@ -259,6 +259,8 @@ pub struct Config {
     pub cluster_members: Vec<Member>,
     /// Name of the cluster for clients of Redis Sentinel.
     pub cluster_name: String,
+    /// TCP port at which this member is a sentinel for clients; 0 for none but that of all clients.
+    pub cluster_sentinel_port: u16,
     /// What a leader does before it answers reads.
     pub cluster_reads: ClusterReads,
     /// Where the others and clients reach a member that joins, as `HOST:PORT` each.
@@ -353,6 +355,7 @@ impl Default for Config {
             cluster_node: 0,
             cluster_members: Vec::new(),
             cluster_name: "tidemark".to_owned(),
+            cluster_sentinel_port: 0,
             cluster_reads: ClusterReads::Lease,
             cluster_address: None,
             cluster_join: Vec::new(),

@@ -1242,6 +1242,19 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| cluster_name(text).map(|name| config.cluster_name = name),
     },
     Setting {
+        name: "cluster-sentinel-port",
+        alias: None,
+        group: CLUSTER,
+        placeholder: "PORT",
+        help: "TCP port at which this member says that it is a sentinel, for clients of Redis Sentinel that look at \
+               ROLE; 0 for none. All others can use the port of all clients.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.cluster_sentinel_port.to_string(),
+        set: |_, config, text| number(text, 0, 65_535).map(|port| config.cluster_sentinel_port = port as u16),
+    },
+    Setting {
         name: "cluster-reads",
         alias: None,
         group: CLUSTER,

@@ -84,9 +84,9 @@ pub(crate) struct Listening {
 pub(crate) fn listen(config: &Config, workers: usize) -> Result<Listening, ListenError> {
     let mut listening =
         Listening { by_worker: (0..workers).map(|_| Vec::new()).collect(), addresses: Vec::new() };
-    if config.port != 0 {
+    for port in ports(config) {
         for bind in &config.bind {
-            listen_on_host(&mut listening, bind, config)?;
+            listen_on_host(&mut listening, bind, port, config.tcp_backlog)?;
         }
     }
     if let Some(path) = &config.unixsocket {
@@ -104,11 +104,22 @@ pub(crate) fn listen(config: &Config, workers: usize) -> Result<Listening, Liste
     Ok(listening)
 }
 
-fn listen_on_host(listening: &mut Listening, bind: &BindAddress, config: &Config) -> Result<(), ListenError> {
+/// The TCP ports for clients.
+fn ports(config: &Config) -> impl Iterator<Item = u16> {
+    let sentinel = Some(config.cluster_sentinel_port).filter(|port| *port != config.port);
+    [Some(config.port), sentinel].into_iter().flatten().filter(|port| *port != 0)
+}
+
+fn listen_on_host(
+    listening: &mut Listening,
+    bind: &BindAddress,
+    port: u16,
+    backlog: u16,
+) -> Result<(), ListenError> {
     for host in addresses_of(&bind.host) {
-        let address = SocketAddr::new(host, config.port);
+        let address = SocketAddr::new(host, port);
         let opened: io::Result<Vec<TcpListener>> =
-            listening.by_worker.iter().map(|_| tcp_listener(address, config.tcp_backlog)).collect();
+            listening.by_worker.iter().map(|_| tcp_listener(address, backlog)).collect();
         match opened {
             Ok(listeners) => {
                 listening.addresses.push(address);
@@ -167,12 +178,9 @@ fn unix_listener(path: &Path, config: &Config) -> io::Result<std::os::unix::net:
 /// Fails if another process listens on one of the addresses. Workers share ports, so several
 /// servers could share one unnoticed.
 pub(crate) fn check_free(config: &Config) -> Result<(), ListenError> {
-    if config.port == 0 {
-        return Ok(());
-    }
-    for bind in &config.bind {
+    for (port, bind) in ports(config).flat_map(|port| config.bind.iter().map(move |bind| (port, bind))) {
         for host in addresses_of(&bind.host) {
-            let address = SocketAddr::new(host, config.port);
+            let address = SocketAddr::new(host, port);
             // Bound without listening: a client that connects now is refused, not accepted and
             // dropped.
             match tcp_socket(address).and_then(|socket| socket.bind(&address.into())) {

@@ -2,7 +2,7 @@
 //! and of load balancers; messages; how many members have a change.
 
 use crate::support::cluster::Cluster;
-use crate::support::{Answer, Client, wait_until};
+use crate::support::{Answer, Client, free_port, wait_until};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -44,6 +44,25 @@ fn named_leader(cluster: &Cluster, member: usize) -> Answer {
 
 fn address(port: u16) -> Answer {
     Answer::Array(vec![bulk("127.0.0.1"), bulk(&port.to_string())])
+}
+
+#[test]
+fn a_member_has_a_port_at_which_its_role_is_that_of_a_sentinel() {
+    let mut cluster = Cluster::found();
+    let port = free_port();
+    for member in 0..3 {
+        cluster.kill(member);
+        let flags = if member == 1 { &["--cluster-sentinel-port", &port.to_string()][..] } else { &[] };
+        cluster.run_with(member, flags);
+    }
+    let leader = cluster.leader();
+    let mut client = Client::connect(port).expect("it accepts");
+    let role = Answer::Array(vec![bulk("sentinel"), Answer::Array(vec![bulk("tidemark")])]);
+    assert_eq!(ask(&mut client, &["ROLE"]), role);
+    let named = ask(&mut client, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "tidemark"]);
+    assert_eq!(named, address(cluster.clients[leader]));
+    let role = ask(&mut connect(&cluster, leader), &["ROLE"]).array();
+    assert_eq!(role[0], bulk("master"), "at the port of all clients");
 }
 
 /// Returns status and text of `/health/leader`.
