@@ -22,6 +22,8 @@ type operation struct {
 	Member int `json:"member"`
 	// Number under ONCE, 0 without.
 	Once int64 `json:"once,omitempty"`
+	// Number of the connection of a read that is not asked of the leader, 0 for all others.
+	Follower int64 `json:"follower,omitempty"`
 }
 
 // Starts of errors that say that a command was not executed: see docs/once.md and crates/server/src/command/gate.rs. "MISCONF the log has
@@ -79,6 +81,9 @@ type client struct {
 	// Longest wait for an answer.
 	patience    time.Duration
 	connections map[int]*connection
+	// Connections that have sent READONLY, and their numbers.
+	readers map[int]*connection
+	reader  map[int]int64
 	// When a member that did not answer is asked again.
 	silent map[int]time.Time
 	// Its session of ONCE, and the newest number in it.
@@ -98,7 +103,7 @@ func newClientOf(round *round, index int, random *rand.Rand) *client {
 	numbers := round.cluster.numbers()
 	c := &client{
 		round: round, random: random, id: newClient(), patience: patiences[index%len(patiences)],
-		connections: map[int]*connection{}, silent: map[int]time.Time{},
+		connections: map[int]*connection{}, readers: map[int]*connection{}, reader: map[int]int64{}, silent: map[int]time.Time{},
 		session: fmt.Sprintf("round-%d-client-%d", round.number, index),
 	}
 	// Two of three are faithful: what a deposed leader answers is seen by them.
@@ -112,6 +117,9 @@ func newClientOf(round *round, index int, random *rand.Rand) *client {
 func (c *client) run() {
 	defer func() {
 		for _, connection := range c.connections {
+			connection.close()
+		}
+		for _, connection := range c.readers {
 			connection.close()
 		}
 	}()
@@ -131,6 +139,10 @@ func (r *round) key(kind string, index int) string {
 func (c *client) perform(kind, key string) {
 	if kind == "transaction" && c.random.Intn(3) == 0 {
 		c.compareAndSet(kind, key)
+		return
+	}
+	if kind == "follower" && c.random.Intn(2) == 0 {
+		c.readFollower(kind, key)
 		return
 	}
 	in := input{Commands: c.commands(kind, key), Stepped: c.round.cluster.Stepped}
@@ -166,6 +178,45 @@ func (c *client) attempts(attempt func(member int, connection *connection) bool)
 		asked = known
 		c.refused++
 		time.Sleep(time.Duration(1+c.random.Intn(8)) * time.Millisecond)
+	}
+}
+
+// Connections that have sent READONLY.
+var readers int64
+
+// readFollower reads a key at any member, as one that may follow.
+func (c *client) readFollower(kind, key string) {
+	numbers := c.round.cluster.numbers()
+	member := numbers[c.random.Intn(len(numbers))]
+	connection := c.readers[member]
+	if connection == nil {
+		dialled, err := dial(clientAddress(member), 150*time.Millisecond)
+		if err != nil {
+			return
+		}
+		if answers, err := dialled.call(c.patience, []string{"READONLY"}); err != nil || answers[0] != "OK" {
+			dialled.close()
+			return
+		}
+		connection = dialled
+		c.readers[member], c.reader[member] = dialled, atomic.AddInt64(&readers, 1)
+	}
+	in := input{Commands: [][]string{{"GET", key}}, Stepped: c.round.cluster.Stepped, Call: now()}
+	answers, err := connection.call(c.patience, in.Commands[0])
+	if err != nil {
+		connection.close()
+		delete(c.readers, member)
+		return
+	}
+	of := operation{Client: c.id, Kind: kind, Key: key, input: in, Answer: answers[0], Member: member, Follower: c.reader[member]}
+	of.Return = now()
+	switch {
+	case isRefusal(of.Answer):
+		c.refused++
+	case isError(of.Answer):
+		c.wrong = append(c.wrong, fmt.Sprintf("%s at follower %d was answered %s", describe(&of.input), member, of.Answer))
+	default:
+		c.history = append(c.history, of)
 	}
 }
 
@@ -388,7 +439,7 @@ func (c *client) compareAndSet(kind, key string) {
 func isRead(commands [][]string) bool {
 	for _, command := range commands {
 		switch command[0] {
-		case "GET", "EXISTS", "LRANGE", "LLEN", "SMEMBERS", "SISMEMBER", "SCARD":
+		case "GET", "EXISTS", "LRANGE", "LLEN", "SMEMBERS", "SISMEMBER", "SCARD", "COUNTER.GET":
 		default:
 			return false
 		}
@@ -430,6 +481,13 @@ func (c *client) commands(kind, key string) [][]string {
 		return among(get,
 			func() [][]string { return one("INCRBY", key, "1") },
 			func() [][]string { return one("INCRBY", key, strconv.Itoa(1+c.random.Intn(9))) })
+	case "follower":
+		return among(get, func() [][]string { return one("INCRBY", key, "1") }, func() [][]string { return one("INCRBY", key, "1") })
+	case "exact-counter":
+		return among(
+			func() [][]string { return one("COUNTER.GET", key) },
+			func() [][]string { return one("COUNTER.TAKE", key, "1") },
+			func() [][]string { return one("COUNTER.TAKE", key, strconv.Itoa(1+c.random.Intn(3))) })
 	case "list":
 		return among(
 			func() [][]string { return one("LRANGE", key, "0", "-1") },
@@ -486,8 +544,37 @@ func finalRead(kind, key string) [][]string {
 		return [][]string{{"SMEMBERS", key}}
 	case "transaction":
 		return [][]string{{"GET", key + "a"}, {"GET", key + "b"}}
+	case "exact-counter":
+		return [][]string{{"COUNTER.GET", key}}
 	}
 	return [][]string{{"GET", key}}
+}
+
+// createAll creates the keys of the round that are not there by their first use.
+func (c *client) createAll() error {
+	for _, kind := range c.round.kinds {
+		for index := 0; kind == "exact-counter" && index < c.round.keys; index++ {
+			create := [][]string{{"COUNTER.CREATE", c.round.key(kind, index), "LIMIT", number(quotaLimit), "EXACT", number(quotaBlock), "NX"}}
+			done := false
+			c.persist(func(member int, connection *connection) bool {
+				answer, err := c.send(connection, create)
+				if isLost(answer, err) {
+					c.drop(member)
+					return false
+				}
+				if isRefusal(answer) {
+					c.refuse(member, answer)
+					return false
+				}
+				done = !isError(answer)
+				return true
+			})
+			if !done {
+				return fmt.Errorf("%s could not be created", create[0][1])
+			}
+		}
+	}
+	return nil
 }
 
 // readAll reads every key of the round at the leader.

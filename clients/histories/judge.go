@@ -54,11 +54,6 @@ func (h *history) forPorcupine() []porcupine.Operation {
 	return operations
 }
 
-// judge returns whether the history is linearizable; porcupine.Unknown if that took too long.
-func (h *history) judge() porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(linearizable(h.kind), h.forPorcupine(), judgePatience)
-}
-
 // write writes a history to a folder: as lines of JSON, and as a page that shows how far it is linearizable.
 func (h *history) write(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
@@ -106,7 +101,7 @@ func (h *history) write(directory string) error {
 func (h *history) corrupt() bool {
 	var reads []int
 	for i, one := range h.operations {
-		if isRead(one.Commands) && one.Commands[0][0] == "GET" && one.Answer != unknown {
+		if isRead(one.Commands) && one.Commands[0][0] == "GET" && one.Answer != unknown && one.Follower == 0 {
 			reads = append(reads, i)
 		}
 	}

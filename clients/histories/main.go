@@ -37,7 +37,7 @@ func main() {
 	flag.IntVar(&of.seconds, "seconds", 60, "begin no round after so long")
 	flag.Int64Var(&of.seed, "seed", 0, "what is done, at random; 0: another one each time")
 	flag.StringVar(&of.fakeTime, "faketime", "", "libfaketime.so.1; without it no clock is stepped")
-	flag.StringVar(&of.planted, "planted", "", "a fault that the server has planted: TIDEMARK_PLANTED_FAULT of all members")
+	flag.StringVar(&of.planted, "planted", "", "a fault that the server has planted: TIDEMARK_PLANTED_FAULT of all members. Some history has to show it")
 	flag.StringVar(&of.only, "faults", "", "only faults whose names contain one of these, separated by commas")
 	flag.IntVar(&of.clients, "clients", 12, "clients")
 	flag.IntVar(&of.kinds, "kinds", 5, "kinds of data in a round")
@@ -70,6 +70,9 @@ func main() {
 	if err := campaign.run(); err != nil {
 		campaign.fail("%v", err)
 	}
+	if of.planted != "" {
+		os.Exit(campaign.reportPlanted())
+	}
 	campaign.report()
 	if campaign.failed > 0 {
 		os.Exit(1)
@@ -84,6 +87,8 @@ type campaign struct {
 	happened       map[string]int
 	passed, failed int
 	rounds, number int
+	// Histories that are not what is promised.
+	illegal int
 	// Stale answers that were planted in histories.
 	stale  int
 	totals totals
@@ -102,12 +107,26 @@ func (c *campaign) run() error {
 	}
 	defer network.close()
 	end := time.Now().Add(time.Duration(c.seconds) * time.Second)
-	for time.Now().Before(end) {
+	for time.Now().Before(end) && !c.hasFound() {
 		if err := c.runCluster(network, end); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasFound returns whether the fault that is planted was found.
+func (c *campaign) hasFound() bool { return c.planted != "" && c.illegal > 0 }
+
+// reportPlanted says whether the fault that is planted was found, and returns the exit code.
+func (c *campaign) reportPlanted() int {
+	c.totals.print()
+	if c.hasFound() {
+		fmt.Printf("the planted fault %s was found in %d rounds with %d clusters, seed %d\n1 passed, 0 failed\n", c.planted, c.rounds, c.number, c.seed)
+		return 0
+	}
+	fmt.Printf("the planted fault %s was NOT found in %d rounds with %d clusters, seed %d\n0 passed, 1 failed\n", c.planted, c.rounds, c.number, c.seed)
+	return 1
 }
 
 // Rounds of one cluster at most.
@@ -209,6 +228,14 @@ func (c *campaign) runRound(cluster *cluster, nemesis *nemesis) error {
 	round := &round{cluster: cluster, number: c.rounds, kinds: c.chooseKinds(random), keys: c.keys}
 	round.giveUpAfter(10 * time.Minute)
 	cluster.note("round %d: %s", c.rounds, strings.Join(round.kinds, ", "))
+	creator := newClientOf(round, 0, random)
+	created := creator.createAll()
+	for _, connection := range creator.connections {
+		connection.close()
+	}
+	if created != nil {
+		return created
+	}
 
 	var clients []*client
 	var wait sync.WaitGroup
@@ -297,12 +324,16 @@ func (c *campaign) judge(cluster *cluster, clients []*client) {
 			total.undecided++
 		case results[i] == porcupine.Illegal:
 			total.failed++
+			c.illegal++
 		}
 		directory := filepath.Join(c.directory, fmt.Sprintf("seed%d-%s", c.seed, fileName(history.key)))
 		why := map[porcupine.CheckResult]string{
 			porcupine.Ok: "has a stale read, and was found to be linearizable", porcupine.Illegal: "is not linearizable",
 			porcupine.Unknown: fmt.Sprintf("was not judged within %v", judgePatience),
 		}[results[i]]
+		if reason := judgeFollowers(history.operations); history.kind == "follower" && reason != "" {
+			why = "has reads of followers that are not within their bound: " + reason
+		}
 		if err := history.write(directory); err != nil {
 			c.fail("a history could not be written: %v", err)
 		}

@@ -50,6 +50,9 @@ var modelOf = map[string]model{
 	"once-counter":     {register{}, onRegister},
 	"once-list":        {"", onList},
 	"once-transaction": {[2]register{}, onTransaction},
+	"exact-counter":    {quota{}, onQuota},
+	// Reads of followers are judged by their bound, the others as those of a counter: see followers.go.
+	"follower": {register{}, onRegister},
 }
 
 // linearizable returns the model as porcupine takes it.
@@ -327,4 +330,35 @@ func onUnexpired(old expiring, in *input) outcome {
 		}
 	}
 	return outcome{answer, next}
+}
+
+// Units of an exact counter, and how many of them may be in doubt at most after all failures together.
+const (
+	quotaLimit = 120
+	quotaBlock = 8
+)
+
+// What an exact counter has granted. A leader that dies may have granted all that it had reserved: those units count as used, at most one
+// block of them over the whole life of the counter, which never goes down to 0 again here.
+type quota struct{ used, doubt int64 }
+
+func onQuota(state interface{}, in *input) []outcome {
+	old, command := state.(quota), in.Commands[0]
+	var outcomes []outcome
+	for lost := int64(0); lost <= quotaBlock-old.doubt && old.used+lost <= quotaLimit; lost++ {
+		now := quota{old.used + lost, old.doubt + lost}
+		switch command[0] {
+		case "COUNTER.GET":
+			outcomes = append(outcomes, outcome{number(now.used), now})
+		case "COUNTER.TAKE":
+			granted := "0"
+			if units := integer(command[2]); now.used+units <= quotaLimit {
+				granted, now.used = "1", now.used+units
+			}
+			outcomes = append(outcomes, outcome{list([]string{granted, number(quotaLimit - now.used)}), now})
+		default:
+			panic("no model of " + command[0])
+		}
+	}
+	return outcomes
 }

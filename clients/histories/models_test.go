@@ -64,6 +64,9 @@ func TestWhatCanBeIsLinearizable(t *testing.T) {
 			having(`"-4" "4"`, did(10, 11, "SET ka 1;SET kb 2", "[OK OK]")), did(12, 13, "GET ka;GET kb", `["1" "2"]`)}},
 		"a compare and set without an answer did nothing": {"transaction", []operation{
 			having("nil nil", did(0, 1, "SET ka 1;SET kb 2", unknown)), did(2, 3, "INCRBY ka 1;INCRBY kb 1", "[1 1]"), did(4, 5, "GET ka;GET kb", `["1" "1"]`)}},
+		"an exact counter that grants less after a failure": {"exact-counter", []operation{
+			did(0, 1, "COUNTER.TAKE k 100", "[1 20]"), did(2, 3, "COUNTER.TAKE k 3", unknown), did(4, 5, "COUNTER.TAKE k 2", "[1 10]"),
+			did(6, 7, "COUNTER.GET k", "110"), did(8, 9, "COUNTER.TAKE k 11", "[0 10]"), did(10, 11, "COUNTER.TAKE k 10", "[1 0]")}},
 		"a client waits for what is pushed": {"blocking", []operation{
 			did(0, 9, "BLPOP k 1", `["k" "a"]`), did(3, 4, "RPUSH k a", "1"), did(5, 6, "LLEN k", "0"), did(7, 12, "BRPOP k 0.1", "nil")}},
 		"a key expires at its time": {"expiry", []operation{
@@ -114,6 +117,12 @@ func TestWhatCannotBeIsFound(t *testing.T) {
 			did(4, 5, "GET ka;GET kb", `["5" "6"]`)}},
 		"a client that waits although there is something": {"blocking", []operation{
 			did(0, 1, "RPUSH k a", "1"), did(2, 9, "BLPOP k 0.1", "nil")}},
+		"an exact counter that grants too much": {"exact-counter", []operation{
+			did(0, 1, "COUNTER.TAKE k 100", "[1 20]"), did(2, 3, "COUNTER.TAKE k 20", "[1 0]"), did(4, 5, "COUNTER.TAKE k 1", "[1 0]")}},
+		"an exact counter that forgets a grant": {"exact-counter", []operation{
+			did(0, 1, "COUNTER.TAKE k 5", "[1 115]"), did(2, 3, "COUNTER.GET k", "0")}},
+		"an exact counter with more than a block in doubt": {"exact-counter", []operation{
+			did(0, 1, "COUNTER.TAKE k 1", "[1 119]"), did(2, 3, "COUNTER.GET k", "5"), did(4, 5, "COUNTER.GET k", "10")}},
 		"an element for two clients that wait": {"blocking", []operation{
 			did(0, 9, "BLPOP k 1", `["k" "a"]`), did(0, 9, "BLPOP k 1", `["k" "a"]`), did(3, 4, "RPUSH k a", "1")}},
 		"an expired key that is back": {"expiry", []operation{
@@ -128,6 +137,35 @@ func TestWhatCannotBeIsFound(t *testing.T) {
 		if found := judged(of.kind, of.operations); found != porcupine.Illegal {
 			t.Errorf("%s: %s", name, found)
 		}
+	}
+}
+
+// at is a read of a member over connection 1 or another.
+func at(connection int64, of operation) operation {
+	of.Follower = connection
+	return of
+}
+
+func TestReadsOfFollowersAreJudgedByTheirBound(t *testing.T) {
+	changes := []operation{did(0, 1, "INCRBY k 1", "1"), did(2, 3, "INCRBY k 1", "2"), did(2000, 2001, "INCRBY k 1", "3")}
+	for name, of := range map[string]struct {
+		reads []operation
+		found porcupine.CheckResult
+	}{
+		"within the bound they may be old": {[]operation{at(1, did(100, 101, "GET k", "nil")), at(1, did(1900, 1901, "GET k", `"1"`))}, porcupine.Ok},
+		"each connection goes forward": {[]operation{
+			at(1, did(100, 101, "GET k", `"2"`)), at(2, did(102, 103, "GET k", `"1"`)), at(1, did(104, 105, "GET k", `"2"`))}, porcupine.Ok},
+		"one that goes back":  {[]operation{at(1, did(100, 101, "GET k", `"2"`)), at(1, did(102, 103, "GET k", `"1"`))}, porcupine.Illegal},
+		"one that is too old": {[]operation{at(1, did(2200, 2201, "GET k", `"1"`))}, porcupine.Illegal},
+		"one of the future":   {[]operation{at(1, did(100, 101, "GET k", `"3"`))}, porcupine.Illegal},
+	} {
+		if found := judged("follower", append(append([]operation{}, changes...), of.reads...)); found != of.found {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	// At the leader a read is never old.
+	if found := judged("follower", append(changes, did(100, 101, "GET k", `"1"`))); found != porcupine.Illegal {
+		t.Error("a stale read of the leader:", found)
 	}
 }
 

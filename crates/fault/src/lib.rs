@@ -52,11 +52,13 @@ pub enum Fault {
     SessionsNotSaved,
     /// A leader shows a key as expired without a record: the next leader's clock may bring it back.
     ExpiredUnlogged,
+    /// A leader answers without the promise of most members that no other leads.
+    LeaselessAnswer,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Cut,
         Self::Seal,
         Self::Offset,
@@ -73,6 +75,7 @@ impl Fault {
         Self::SnapshotAhead,
         Self::SessionsNotSaved,
         Self::ExpiredUnlogged,
+        Self::LeaselessAnswer,
     ];
 
     /// Returns the name that plants the fault with [`VARIABLE`].
@@ -94,6 +97,7 @@ impl Fault {
             Self::SnapshotAhead => "snapshot-ahead",
             Self::SessionsNotSaved => "sessions-not-saved",
             Self::ExpiredUnlogged => "expired-unlogged",
+            Self::LeaselessAnswer => "leaseless-answer",
         }
     }
 }
