@@ -6,6 +6,10 @@
 //! members  one record of kind MEMBERS: see `member`            the members from here on
 //! batch    records of all other kinds                          what appenders appended
 //! ```
+//!
+//! A batch may have records of kind SYNC, without a payload: members sync before they acknowledge it, in every
+//! mode. A sync makes everything before it durable too, so a committed one says that a quorum has all of that
+//! on disk.
 
 use tidemark_log::{EntryRecords, Lsn};
 
@@ -21,6 +25,9 @@ pub mod kind {
     pub const LEADER: u8 = 255;
     /// The members from here on.
     pub const MEMBERS: u8 = 254;
+    /// What is before is to be synced by a quorum. Builds that do not know it take it for a record without
+    /// meaning, and acknowledge it as their mode says.
+    pub const SYNC: u8 = 253;
 }
 
 /// An entry of a group's log. Cloning is cheap.
@@ -106,9 +113,12 @@ impl Entry {
         }
     }
 
-    /// Returns whether the entry is synced before it is acknowledged, whatever the durability mode.
-    pub(crate) fn is_of_group(&self) -> bool {
-        !matches!(self, Self::Batch(_))
+    /// Returns whether the entry is synced before it is acknowledged, whatever the durability mode. O(records).
+    pub(crate) fn is_synced(&self) -> bool {
+        match self {
+            Self::Leader(_) | Self::Members(..) => true,
+            Self::Batch(records) => records.iter().any(|record| record.kind == kind::SYNC),
+        }
     }
 }
 
@@ -141,6 +151,15 @@ mod tests {
             Entry::Batch(batch(&[1, 2, 3])),
         ] {
             assert_eq!(Entry::of_records(entry.records().clone()), Ok(entry));
+        }
+    }
+
+    #[test]
+    fn batches_are_synced_in_every_mode_if_one_of_their_records_asks_for_it() {
+        for (kinds, is_synced) in [(&[1, 2][..], false), (&[1, kind::SYNC, 2], true), (&[kind::SYNC], true)] {
+            let entry = Entry::of_records(batch(kinds)).expect("it is a batch");
+            assert!(matches!(entry, Entry::Batch(_)));
+            assert_eq!(entry.is_synced(), is_synced, "{kinds:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidemark_log::{Log, Member as LogMember};
+use tidemark_log::{Durability, Log, Member as LogMember};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot};
 
@@ -220,6 +220,21 @@ impl Group {
     /// The number of entries that it lacks. It is 0 for one that needs a snapshot and no entry behind it.
     pub fn check_caught_up(&self, node: NodeId) -> Result<(), u64> {
         self.node.check_caught_up(node)
+    }
+
+    /// Returns what this member does before it acknowledges an entry. Takes a lock.
+    pub fn durability(&self) -> Durability {
+        self.node.driver.driver().mode()
+    }
+
+    /// Changes what this member does before it acknowledges an entry: with `always` it syncs, otherwise it writes.
+    /// Blocks until everything is synced that was acknowledged before. The caller has noted durably that a power
+    /// failure loses entries, before it changes to another mode than `always`.
+    ///
+    /// # Errors
+    /// The log has failed.
+    pub fn set_durability(&self, durability: Durability) -> io::Result<()> {
+        self.node.driver.set_mode(durability)
     }
 
     /// Has a member vote that may have lost what it acknowledged, with what it has. What it lacks is gone if

@@ -54,11 +54,13 @@ pub enum Fault {
     ExpiredUnlogged,
     /// A leader answers without the promise of most members that no other leads.
     LeaselessAnswer,
+    /// A leader answers a change before most members have it.
+    EarlyAnswer,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Cut,
         Self::Seal,
         Self::Offset,
@@ -76,6 +78,7 @@ impl Fault {
         Self::SessionsNotSaved,
         Self::ExpiredUnlogged,
         Self::LeaselessAnswer,
+        Self::EarlyAnswer,
     ];
 
     /// Returns the name that plants the fault with [`VARIABLE`].
@@ -98,6 +101,7 @@ impl Fault {
             Self::SessionsNotSaved => "sessions-not-saved",
             Self::ExpiredUnlogged => "expired-unlogged",
             Self::LeaselessAnswer => "leaseless-answer",
+            Self::EarlyAnswer => "early-answer",
         }
     }
 }

@@ -28,9 +28,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_changes::Feed;
+use tidemark_cluster::SYNC_RECORD;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::{Emission, WriteBudget};
-use tidemark_log::{Clock, Lsn};
+use tidemark_log::{Clock, Durability, Lsn, Room};
 use tokio::sync::Semaphore;
 
 /// Minimum time between two retention runs over watched reads, in milliseconds.
@@ -97,6 +98,8 @@ pub(crate) struct Shared {
     /// Limits wrong passwords by address.
     pub(crate) logins: LoginGuard,
     http_warning: OperatorLine,
+    /// The newest record that has members of a group sync what is before it.
+    newest_sync: AtomicU64,
 }
 
 impl Shared {
@@ -231,6 +234,7 @@ impl Shared {
             pause: Pause::default(),
             logins: LoginGuard::new(&clock),
             http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S, &clock),
+            newest_sync: AtomicU64::new(0),
             clock,
         }
     }
@@ -302,6 +306,28 @@ impl Shared {
         } else {
             (lsn > log.written()).then_some(Until::Written(lsn))
         }
+    }
+
+    /// Returns the record that is committed when a change, `lsn`, is as durable as a client may ask. In a group
+    /// whose members acknowledge what is written, that is one behind the change that has them sync first.
+    ///
+    /// # Errors
+    /// The log does not take that record. The change is in the log.
+    pub(crate) fn synced_with(&self, lsn: Lsn) -> Result<Lsn, CommitLost> {
+        let group = self.group.as_ref().filter(|group| group.leads());
+        // Not by the settings: the mode follows them a moment later.
+        if group.is_none_or(|group| group.consensus().durability() == Durability::Always) {
+            return Ok(lsn);
+        }
+        let asked = Lsn(self.newest_sync.load(Ordering::Acquire));
+        if asked > lsn {
+            return Ok(asked);
+        }
+        let now_us = self.clock.now_us();
+        let asked = self.engine.log().append_into(Room::NONE, now_us, SYNC_RECORD, |_| {});
+        let asked = asked.map_err(|_| CommitLost)?;
+        self.newest_sync.fetch_max(asked.0, Ordering::AcqRel);
+        Ok(asked)
     }
 
     /// Whether a write or sync of the log has failed. A full log has not failed: it still makes its

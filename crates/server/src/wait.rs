@@ -1,7 +1,8 @@
 //! Commands that block a client: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
 
 use crate::context::Context;
-use crate::durability::hold::{hold_until_shown, hold_what_is_shown};
+use crate::durability::hold::{hold_until_shown, hold_what_is_shown, refuse};
+use crate::durability::log_state::CommitLost;
 use crate::net::inbox::{Message, Unblock};
 use crate::net::outbox::Until;
 use crate::session::{Copies, Session, Wait, WaitFor};
@@ -36,7 +37,10 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, cx: &Context<'
     if let Some(lsn) = delivery.lsn {
         session.last_write = Some(lsn);
         if must_wait {
-            session.outbox.hold(mark, Until::Committed(lsn));
+            match if wait.durable { cx.shared.synced_with(lsn) } else { Ok(lsn) } {
+                Ok(until) => session.outbox.hold(mark, Until::Committed(until)),
+                Err(CommitLost) => refuse(session, mark),
+            }
         }
     } else if must_wait {
         // An error, which may rest on what other clients have changed.

@@ -62,7 +62,7 @@ pub(crate) enum WriteJob {
         id: EntryId,
         records: EntryRecords,
         is_taken: bool,
-        is_of_group: bool,
+        is_synced: bool,
         done: Done<()>,
     },
     Cut {
@@ -74,7 +74,7 @@ pub(crate) enum WriteJob {
         done: Done<()>,
     },
     /// What is written is to be synced, whatever the mode.
-    Sync,
+    Sync(Done<()>),
     Run(Box<dyn FnOnce(&LogMember) + Send>),
 }
 
@@ -130,7 +130,8 @@ pub(crate) struct Driver {
     log: Arc<Log>,
     member: LogMember,
     votes: Mutex<Box<dyn VoteStore>>,
-    durability: Durability,
+    /// What is done before an entry is acknowledged.
+    mode: Mutex<Durability>,
     state: Mutex<DriverState>,
     pub(crate) writes: JobQueue<WriteJob>,
     pub(crate) syncs: JobQueue<SyncJob>,
@@ -179,7 +180,7 @@ impl LogDriver {
             log,
             member,
             votes: Mutex::new(votes),
-            durability,
+            mode: Mutex::new(durability),
             state: Mutex::new(state),
             writes: JobQueue::new(),
             syncs: JobQueue::new(),
@@ -264,8 +265,8 @@ impl LogDriver {
             state.backlog.add(records.last_lsn(), records.bytes().len());
         }
         state.unwritten.push_back(Unwritten { number, id, records: records.clone() });
-        let is_of_group = entry.is_of_group();
-        self.0.writes.push(WriteJob::Append { number, id, records, is_taken, is_of_group, done });
+        let is_synced = self.0.syncs_first(&entry);
+        self.0.writes.push(WriteJob::Append { number, id, records, is_taken, is_synced, done });
         Ok(())
     }
 
@@ -321,7 +322,21 @@ impl LogDriver {
 
     /// Has everything synced that is written, in every mode. Returns before it is done.
     pub(crate) fn request_sync(&self) {
-        self.0.writes.push(WriteJob::Sync);
+        self.0.writes.push(WriteJob::Sync(Box::new(drop)));
+    }
+
+    /// Changes what this member does before it acknowledges an entry, from the next one on. Blocks until
+    /// everything is synced that was acknowledged before.
+    ///
+    /// # Errors
+    /// It cannot be synced: the log has failed.
+    pub(crate) fn set_mode(&self, durability: Durability) -> io::Result<()> {
+        *self.0.mode.lock().unwrap_or_else(PoisonError::into_inner) = durability;
+        let (done, synced) = std::sync::mpsc::channel();
+        // Behind all that the writer has acknowledged in the mode of before. It also has the sync thread look
+        // at the new interval.
+        self.0.writes.push(WriteJob::Sync(Box::new(move |result| drop(done.send(result)))));
+        synced.recv().map_err(|_| closed())?
     }
 
     /// Takes what appenders have appended. If that is nothing, the next record calls the log's
@@ -434,6 +449,17 @@ impl Driver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the durability mode of this member.
+    pub(crate) fn mode(&self) -> Durability {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether an entry must be synced before it is acknowledged, whatever the mode.
+    fn syncs_first(&self, entry: &Entry) -> bool {
+        // With `always` all are, and no record has to ask for it.
+        self.mode() == Durability::Always || entry.is_synced()
+    }
+
     /// Tells the log what is committed and written.
     fn advance(&self) {
         let committed = {
@@ -452,11 +478,11 @@ impl Driver {
     /// Does one job of the writer.
     pub(crate) fn write(&self, job: WriteJob) {
         match job {
-            WriteJob::Append { number, id, records, is_taken, is_of_group, done } => {
+            WriteJob::Append { number, id, records, is_taken, is_synced, done } => {
                 match self.append(id, &records, is_taken) {
                     Ok(()) => {
                         self.note_written(number, id, &records);
-                        self.acknowledge(is_of_group, done);
+                        self.acknowledge(is_synced, done);
                     }
                     Err(error) => done(Err(io::Error::other(format!("appending entry {id}: {error}")))),
                 }
@@ -472,7 +498,7 @@ impl Driver {
                     saved.map_err(|error| io::Error::new(error.kind(), format!("saving a ballot: {error}"))),
                 );
             }
-            WriteJob::Sync => self.request_sync(Box::new(|_| {}), false),
+            WriteJob::Sync(done) => self.request_sync(done, false),
             WriteJob::Run(job) => job(&self.member),
         }
     }
@@ -506,8 +532,8 @@ impl Driver {
         self.advance();
     }
 
-    fn acknowledge(&self, is_of_group: bool, done: Done<()>) {
-        let is_written_enough = !is_of_group && self.durability != Durability::Always;
+    fn acknowledge(&self, is_synced: bool, done: Done<()>) {
+        let is_written_enough = !is_synced && self.mode() != Durability::Always;
         #[cfg(test)]
         if self.faults.acknowledge_before_sync {
             self.syncs.push(SyncJob { is_written_enough: false, done: Box::new(|_| {}) });

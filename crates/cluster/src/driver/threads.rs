@@ -35,19 +35,19 @@ impl Threads {
     }
 
     fn start_all(&mut self, driver: &Arc<Driver>) -> io::Result<()> {
-        let interval = match driver.durability {
-            Durability::Interval(interval) => Some(interval),
-            Durability::Always | Durability::Off => None,
-        };
         self.spawn(driver, "tidemark-write", |driver| {
             let _no_more = (NoMoreSyncs(driver), Worker(&driver.writes));
             while let Next::Job(job) = driver.writes.pop(None) {
                 driver.write(job);
             }
         })?;
-        self.spawn(driver, "tidemark-sync", move |driver| {
+        self.spawn(driver, "tidemark-sync", |driver| {
             let _no_more = Worker(&driver.syncs);
             loop {
+                let interval = match driver.mode() {
+                    Durability::Interval(interval) => Some(interval),
+                    Durability::Always | Durability::Off => None,
+                };
                 match driver.syncs.pop(interval) {
                     Next::Job(job) => driver.sync(job),
                     Next::Nothing => driver.sync_interval(),

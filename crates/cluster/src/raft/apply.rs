@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_a_member_is_named() {
+    fn all_members_that_a_log_has_named_are_known() {
         let applied = Applied { last: to_log_id(id(20)), members: [5, 3].map(members).to_vec() };
         assert!(applied.names(NodeId(5)) && applied.names(NodeId(3)) && !applied.names(NodeId(6)));
         assert!(!Applied::default().names(NodeId(1)));

@@ -18,7 +18,7 @@ mod suspect;
 mod types;
 
 pub(crate) use node::Node;
-pub use standing::Heal;
+pub use standing::{Heal, Regained};
 pub(crate) use starting::NodeParts;
 pub(crate) use types::Real;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::net::Lane;
 use crate::wire::message::{self, AppendAnswer, INSTALL, Request, VoteAnswer};
+use tidemark_log::EntryId;
 
 /// Requests of a connection that the library has and has not answered.
 const APPENDS_MAX: usize = 64;
@@ -123,6 +124,10 @@ fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
         tracing::warn!(bytes = frame.len(), "a peer sent a frame that is no request with entries");
         return None;
     };
+    if !follow_each_other(previous, entries.iter().map(|(id, _)| *id), ballot.term) {
+        tracing::warn!(%previous, "a peer sent entries that do not follow each other");
+        return None;
+    }
     let entries =
         entries.into_iter().map(|(id, entry)| LogEntry::of_log(id, entry)).collect::<Option<_>>()?;
     Some(AppendEntriesRequest {
@@ -130,6 +135,17 @@ fn read_append<C: Cfg>(frame: &[u8]) -> Option<AppendEntriesRequest<C>> {
         prev_log_id: to_log_id(previous),
         entries,
         leader_commit: to_log_id(committed),
+    })
+}
+
+/// Returns whether these entries may stand behind each other in a log: the library takes that for granted.
+fn follow_each_other(previous: EntryId, mut entries: impl Iterator<Item = EntryId>, term: u64) -> bool {
+    let mut before = previous;
+    entries.all(|id| {
+        let follows =
+            before.index.checked_add(1) == Some(id.index) && (before.term..=term).contains(&id.term);
+        before = id;
+        follows
     })
 }
 
@@ -227,4 +243,25 @@ async fn install_received<C: Cfg>(
         arrivals.forget(driver).await.ok()?;
     }
     Some(message::encode_ballot(newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_a_request_follow_each_other() {
+        let id = |(index, term)| EntryId { index, term };
+        let follow = |previous, entries: &[(u64, u64)]| {
+            follow_each_other(id(previous), entries.iter().copied().map(id), 5)
+        };
+        assert!(
+            follow((3, 2), &[]) && follow((3, 2), &[(4, 2), (5, 4), (6, 5)]) && follow((0, 0), &[(1, 5)])
+        );
+        for entries in [&[(5, 2)][..], &[(3, 2)], &[(4, 1)], &[(4, 6)], &[(4, 3), (6, 3)], &[(4, 3), (5, 2)]]
+        {
+            assert!(!follow((3, 2), entries), "{entries:?}");
+        }
+        assert!(!follow((u64::MAX, 2), &[(0, 2)]));
+    }
 }

@@ -3,8 +3,17 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes durable that a member has everything again. Runs on the log's writer.
-pub type Heal = Box<dyn FnOnce() -> io::Result<()> + Send>;
+/// Makes durable that a member votes again. Runs on the log's writer.
+pub type Heal = Box<dyn FnOnce(Regained) -> io::Result<()> + Send>;
+
+/// How a member that may have lost what it acknowledged gets its vote back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regained {
+    /// It has everything again.
+    CaughtUp,
+    /// Its operator takes what it has lost for gone.
+    LossAccepted,
+}
 
 /// Whether this member may have lost what it acknowledged.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ use tidemark_log::EntryId;
 use tokio::sync::oneshot;
 
 use super::node::Node;
-use super::standing::Heal;
+use super::standing::{Heal, Regained};
 use super::types::Cfg;
 use crate::net::Transport;
 
@@ -45,13 +45,13 @@ impl<C: Cfg> Node<C> {
     /// `began_in` is the term of the ballot that the start found.
     pub(super) async fn regain_vote<T: Transport>(self, transport: T, began_in: u64, heal: Heal) {
         let mut asked = None;
-        loop {
+        let regained = loop {
             C::sleep(self.settings.heartbeat).await;
             if self.status().failure.is_some() {
                 return;
             }
             if self.standing.is_loss_accepted() {
-                break;
+                break Regained::LossAccepted;
             }
             let term = self.driver.ballot().map_or(0, |ballot| ballot.term);
             let known = asked.filter(|(of, _)| *of == term);
@@ -63,10 +63,10 @@ impl<C: Cfg> Node<C> {
                 continue;
             };
             if self.has_entry(last).await {
-                break;
+                break Regained::CaughtUp;
             }
-        }
-        match self.end_suspicion(heal).await {
+        };
+        match self.end_suspicion(heal, regained).await {
             Ok(()) => {
                 self.standing.end();
                 self.raft().runtime_config().elect(true);
@@ -90,12 +90,12 @@ impl<C: Cfg> Node<C> {
         read.first().is_some_and(|(found, _)| *found == id)
     }
 
-    /// Syncs what was pushed to the log so far, and has `heal` note that nothing is missing.
-    async fn end_suspicion(&self, heal: Heal) -> io::Result<()> {
+    /// Syncs what was pushed to the log so far, and has `heal` note that the member votes.
+    async fn end_suspicion(&self, heal: Heal, regained: Regained) -> io::Result<()> {
         let (done, ended) = oneshot::channel();
         self.driver.run(move |member| {
             let synced = member.sync().map_err(|failure| io::Error::other(failure.to_string()));
-            drop(done.send(synced.and_then(|_| heal())));
+            drop(done.send(synced.and_then(|_| heal(regained))));
         });
         ended.await.map_err(|_| io::Error::other("the log of the member is closed"))?
     }

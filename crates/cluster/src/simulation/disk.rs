@@ -219,7 +219,7 @@ impl Media {
         }
         let heal = (self.is_suspect() && !faults.suspect_votes).then(|| {
             let is_suspect = self.is_suspect.clone();
-            Box::new(move || {
+            Box::new(move |_| {
                 is_suspect.store(false, Ordering::Relaxed);
                 Ok(())
             }) as Heal

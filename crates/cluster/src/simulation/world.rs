@@ -249,9 +249,9 @@ impl World {
         };
         let heal = heal.map(|heal| {
             let world = self.clone();
-            Box::new(move || {
+            Box::new(move |regained| {
                 count(&world.counts.healed);
-                heal()
+                heal(regained)
             }) as crate::raft::Heal
         });
         let parts = NodeParts {

@@ -32,11 +32,7 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     let shared = cx.shared;
     shared.settings.change(
         |config| {
-            let durability = config.durability;
             apply(config, &changes)?;
-            if shared.group.is_some() && config.durability != durability {
-                return Err(failed("durability", "a member of a cluster changes it by a restart"));
-            }
             let renewed = changes.iter().find(|(setting, _)| setting.name.starts_with("cluster-tls-"));
             if let (Some((setting, _)), Some(group)) = (renewed, &shared.group) {
                 let renewed = group.consensus().renew_tls(&config.cluster_tls);
@@ -51,6 +47,10 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     )?;
     shared.engine.forget_tracked();
     session.settings_changed = true;
+    if let Some(group) = &shared.group {
+        // Outside the lock of the settings, which others read while the disk is waited for.
+        group.follow_mode(&shared.settings).map_err(|reason| failed("durability", &reason))?;
+    }
     // Idle workers must set new deadlines too.
     cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());
     session.outbox.reply.ok();

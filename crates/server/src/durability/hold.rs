@@ -6,6 +6,7 @@ use crate::net::outbox::Until;
 use crate::session::Session;
 use crate::shared::Shared;
 use tidemark_engine::Executed;
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::Lsn;
 
 /// Prefix of the reply to a change that the log has refused.
@@ -43,7 +44,7 @@ pub(crate) fn finish(
 
 /// Replaces the reply that begins at `mark`. The error waits for what the reply waited for.
 #[cold]
-fn refuse(session: &mut Session, mark: usize) {
+pub(crate) fn refuse(session: &mut Session, mark: usize) {
     session.outbox.rewrite(mark);
     session.outbox.reply.error_text(COMMIT_LOST);
 }
@@ -51,7 +52,8 @@ fn refuse(session: &mut Session, mark: usize) {
 /// What the reply to a command waits for; see [`finish`].
 ///
 /// # Errors
-/// The reply shows what the failed log has not committed. The command has changed nothing.
+/// The reply shows what the failed log has not committed. The command has changed nothing, or its change is
+/// in the log, and the log does not take the record that has members sync it.
 #[inline]
 pub(crate) fn holds_back(
     executed: &Executed<'_>,
@@ -60,11 +62,13 @@ pub(crate) fn holds_back(
     shown: impl Fn() -> Lsn,
     shared: &Shared,
 ) -> Result<Option<Until>, CommitLost> {
-    if !(durable || executed.durable || shared.settings.waits_for_commit()) {
+    if !(durable || executed.durable || shared.settings.waits_for_commit()) || is_planted(Fault::EarlyAnswer)
+    {
         return Ok(None);
     }
-    if executed.lsn.is_some() {
-        return Ok(executed.lsn.map(Until::Committed));
+    if let Some(lsn) = executed.lsn {
+        let until = if durable || executed.durable { shared.synced_with(lsn)? } else { lsn };
+        return Ok(Some(Until::Committed(until)));
     }
     let log = shared.engine.log();
     let newest = log.appended();

@@ -4,6 +4,7 @@ use super::message::{MessageFigures, Published};
 use crate::config::ClusterTls;
 use std::time::Duration;
 pub(crate) use tidemark_cluster::{NodeId, Refusal, Role, Term};
+use tidemark_log::Durability;
 
 /// Returns the name of a member as clients of Redis Cluster expect one: 40 hexadecimal digits.
 pub(crate) fn wire_name(id: NodeId) -> String {
@@ -74,6 +75,16 @@ pub(crate) trait Consensus: Send + Sync + 'static {
     /// # Errors
     /// The files are missing, or do not fit together: the old ones stay in use.
     fn renew_tls(&self, tls: &ClusterTls) -> Result<(), String>;
+
+    /// Returns what this member does before it acknowledges. Costs a lock.
+    fn durability(&self) -> Durability;
+
+    /// Changes what this member does before it acknowledges: see
+    /// [`tidemark_cluster::Settings::durability`]. Waits for the disk.
+    ///
+    /// # Errors
+    /// The change cannot be noted, or the log has failed, in words. The mode is the old one, or it syncs.
+    fn set_durability(&self, durability: Durability) -> Result<(), String>;
 
     /// Returns whether this follower knows the leader's state up to the bound that the group has
     /// set for reads on followers.

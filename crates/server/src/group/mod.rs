@@ -45,8 +45,9 @@ pub(crate) use operations::{Change, MemberView, Operations, View};
 pub(crate) use replacing::{can_be_missed, requested as requested_replacement};
 pub use seat::SeatError;
 
-use std::sync::Arc;
+use crate::settings::Settings;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Membership of this node in a group.
 pub(crate) struct Group {
@@ -62,6 +63,8 @@ pub(crate) struct Group {
     confirms_reads: bool,
     /// What operators ask for; `None` over a planted consensus.
     operations: Option<Arc<Operations>>,
+    /// Held while the durability mode follows the settings.
+    changing_mode: Mutex<()>,
 }
 
 impl Group {
@@ -75,6 +78,7 @@ impl Group {
             leader_changes: AtomicU64::new(0),
             confirms_reads: false,
             operations: None,
+            changing_mode: Mutex::default(),
         }
     }
 
@@ -108,6 +112,20 @@ impl Group {
             let _ = answer.send(is_given);
         }));
         answered.await.unwrap_or(false)
+    }
+
+    /// Has this member acknowledge as the settings say. Waits for the disk. Of two changes of the settings at a
+    /// time, the last one counts.
+    ///
+    /// # Errors
+    /// The change cannot be noted, or the log has failed, in words.
+    pub(crate) fn follow_mode(&self, settings: &Settings) -> Result<(), String> {
+        let _changing = self.changing_mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let durability = settings.current().durability;
+        if self.consensus.durability() == durability {
+            return Ok(());
+        }
+        self.consensus.set_durability(durability)
     }
 
     /// Returns the name of this member.

@@ -24,9 +24,10 @@ use tidemark_cluster::net::{Build, Identity, Lane, NetEvents, NetSettings, Peer,
 use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
-    Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, Settings, Term,
-    TermListener, VoteStore, found_alone,
+    Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, Regained, Settings,
+    Term, TermListener, VoteStore, found_alone,
 };
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
 
 /// The only group of a cluster.
@@ -135,7 +136,6 @@ pub(crate) struct GroupNode {
     is_closed: Arc<AtomicBool>,
     /// The directory is to be another member when the server has stopped: it starts again.
     begins_again: AtomicBool,
-    is_loss_accepted: Arc<AtomicBool>,
     dir: PathBuf,
     /// `None` once the member is closed.
     suspicion: Arc<Mutex<Option<SuspicionFile>>>,
@@ -332,8 +332,7 @@ impl GroupNode {
             events: Arc::clone(&events),
             transport: OnceLock::new(),
         });
-        let is_loss_accepted = Arc::<AtomicBool>::default();
-        let heal = is_suspect.then(|| heal(&suspicion, &events, &is_loss_accepted));
+        let heal = is_suspect.then(|| heal(&suspicion, &events));
         let parts = GroupParts {
             node: seat.node,
             settings,
@@ -376,7 +375,6 @@ impl GroupNode {
             founding: Mutex::default(),
             is_closed: Arc::default(),
             begins_again: AtomicBool::new(false),
-            is_loss_accepted,
             dir: config.dir.clone(),
             suspicion,
             replacing,
@@ -408,7 +406,6 @@ impl GroupNode {
 
     /// Has this member vote with what it has, if it may have lost what it acknowledged.
     pub(super) fn accept_loss(&self) {
-        self.is_loss_accepted.store(true, Ordering::Release);
         self.group.accept_loss();
     }
 
@@ -582,7 +579,11 @@ impl Consensus for GroupNode {
     }
 
     fn admit(&self) -> Result<Term, Refusal> {
-        match self.group.admit() {
+        let admitted = match self.group.role() {
+            Role::Leading { term } if is_planted(Fault::LeaselessAnswer) => Ok(term),
+            _ => self.group.admit(),
+        };
+        match admitted {
             Ok(term) if self.leadership.admits(term) => Ok(term),
             Ok(term) if self.leadership.serves(term) => Err(Refusal::Changing),
             Ok(_) => Err(Refusal::NoLeader),
@@ -592,7 +593,7 @@ impl Consensus for GroupNode {
 
     fn has_lease(&self) -> bool {
         match self.group.role() {
-            Role::Leading { term } => self.group.has_lease(term),
+            Role::Leading { term } => self.group.has_lease(term) || is_planted(Fault::LeaselessAnswer),
             // The end of a term that is served still has not been counted yet.
             Role::Following { .. } => !self.leadership.is_serving(),
         }
@@ -610,6 +611,22 @@ impl Consensus for GroupNode {
             None => Ok(()),
             Some(tls) => self.transport.renew_tls(tls).map_err(|error| error.to_string()),
         }
+    }
+
+    fn durability(&self) -> Durability {
+        self.group.durability()
+    }
+
+    fn set_durability(&self, durability: Durability) -> Result<(), String> {
+        let mut suspicion = self.suspicion.lock().unwrap_or_else(PoisonError::into_inner);
+        let suspicion = suspicion.as_mut().ok_or("the member is closed")?;
+        let changed = if durability == Durability::Always {
+            // Until all is synced that was acknowledged, a power failure may lose some of it.
+            self.group.set_durability(durability).and_then(|()| suspicion.set_unsynced(false))
+        } else {
+            suspicion.set_unsynced(true).and_then(|()| self.group.set_durability(durability))
+        };
+        changed.map_err(|error| error.to_string())
     }
 
     fn is_fresh(&self) -> bool {
@@ -664,21 +681,15 @@ fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
 }
 
 /// Returns what ends the suspicion once a leader has caught the member up, or the loss is accepted.
-fn heal(
-    suspicion: &Arc<Mutex<Option<SuspicionFile>>>,
-    events: &Arc<Events>,
-    is_loss_accepted: &Arc<AtomicBool>,
-) -> Heal {
+fn heal(suspicion: &Arc<Mutex<Option<SuspicionFile>>>, events: &Arc<Events>) -> Heal {
     let (suspicion, events) = (Arc::clone(suspicion), Arc::clone(events));
-    let is_loss_accepted = Arc::clone(is_loss_accepted);
-    Box::new(move || {
+    Box::new(move |regained| {
         let mut suspicion = suspicion.lock().unwrap_or_else(PoisonError::into_inner);
         let closed = || io::Error::other("the member is closed");
         suspicion.as_mut().ok_or_else(closed)?.heal()?;
-        events.tell(Notice::Member(if is_loss_accepted.load(Ordering::Acquire) {
-            "this member votes, with what it has"
-        } else {
-            "this member has everything again, and votes"
+        events.tell(Notice::Member(match regained {
+            Regained::LossAccepted => "this member votes, with what it has",
+            Regained::CaughtUp => "this member has everything again, and votes",
         }));
         Ok(())
     })

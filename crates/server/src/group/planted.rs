@@ -5,6 +5,7 @@ use crate::config::ClusterTls;
 use super::{Confirmation, Consensus, Member, NodeId, Published, Refusal, Role, Status, Term};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tidemark_log::Durability;
 
 /// The member whose server is tested.
 pub(crate) const ME: NodeId = NodeId(1);
@@ -23,6 +24,7 @@ pub(crate) struct Planted {
     status: Mutex<Status>,
     published: Mutex<Vec<Published>>,
     syncs: AtomicUsize,
+    mode: Mutex<Durability>,
 }
 
 impl Planted {
@@ -37,6 +39,7 @@ impl Planted {
             status: Mutex::new(Status { term: Term(7), ..Status::default() }),
             published: Mutex::default(),
             syncs: AtomicUsize::new(0),
+            mode: Mutex::new(Durability::Off),
         })
     }
 
@@ -121,6 +124,15 @@ impl Consensus for Planted {
     }
 
     fn renew_tls(&self, _: &ClusterTls) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn durability(&self) -> Durability {
+        *self.mode.lock().expect("unpoisoned")
+    }
+
+    fn set_durability(&self, durability: Durability) -> Result<(), String> {
+        *self.mode.lock().expect("unpoisoned") = durability;
         Ok(())
     }
 

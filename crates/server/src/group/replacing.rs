@@ -76,7 +76,7 @@ pub(crate) fn can_be_missed(node: &GroupNode, password: &str) -> bool {
         said.is_ok_and(|said| said.cluster == node.seat.cluster && (said.is_leader || said.can_lead))
     };
     let well = others.iter().filter(is_well).count();
-    well > (own.len() + others.len()) / 2
+    well * 2 > own.len() + others.len()
 }
 
 /// Tells the operator what follows from damage, and returns whether the next start replaces the data.

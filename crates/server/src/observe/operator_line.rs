@@ -88,7 +88,7 @@ impl RepeatedLines {
     const PAUSE_MIN: Duration = Duration::from_secs(10);
     const PAUSE_MAX: Duration = Duration::from_secs(640);
     /// Time without a line of a kind after which it counts as new.
-    const FORGOTTEN: Duration = Duration::from_secs(120);
+    const FORGOTTEN: Duration = Duration::from_mins(2);
     /// Most kinds that are known; of more, the one that came longest ago is forgotten.
     const KINDS_MAX: usize = 64;
 

@@ -56,7 +56,8 @@ impl Grown {
 
     /// Starts a member, and waits until it answers.
     fn run(&mut self, number: u64, flags: &[&str]) {
-        let child = self.command(number, flags).spawn().expect("the binary starts");
+        let said = File::options().create(true).append(true).open(self.log_of(number)).expect("a file");
+        let child = self.command(number, flags).stderr(said).spawn().expect("the binary starts");
         let port = self.ports[&number][1];
         self.servers.insert(number, Server { child, port, startup: Duration::ZERO });
         wait_until("the member answers", || {
@@ -73,8 +74,7 @@ impl Grown {
         };
         command.args(["serve", "--enable-debug-command", "local", "--dir"]).arg(directory);
         command.args(["--port", &self.ports[&number][1].to_string()]).args(PATIENT).args(SMALL).args(flags);
-        let said = File::options().create(true).append(true).open(self.log_of(number)).expect("a file");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 

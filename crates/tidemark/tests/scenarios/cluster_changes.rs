@@ -324,7 +324,8 @@ fn cluster_command(words: &[&str], port: u16) -> (bool, String) {
 fn commands_and_new_members_wait_for_a_member_that_is_not_there_yet() {
     let mut cluster = Cluster::found();
     cluster.settle();
-    let (leader, asked) = (cluster.leader(), cluster.leader() % 3 + 1);
+    let leader = cluster.leader();
+    let asked = leader % 3 + 1;
     cluster.stop(asked);
     let port = cluster.clients[&asked].to_string();
     let command = Command::new(env!("CARGO_BIN_EXE_tidemark"))

@@ -190,7 +190,9 @@ fn a_snapshot_for_which_a_member_has_no_space_is_said_everywhere_until_it_has() 
         !is_good && said.contains(&format!("member 3: it {refused}")) && said.contains("stay free")
     });
     let read = |path| std::fs::read_to_string(path).expect("text");
-    assert!(read(&own).contains("this member needs a snapshot of the leader, and does not take it"));
+    wait_until("the member says so", || {
+        read(&own).contains("this member needs a snapshot of the leader, and does not take it")
+    });
     let leader = cluster.leader();
     let unsent = "warning: member 3 lacks what this leader no longer has in its log";
     let lines = |path| read(path).lines().filter(|line| line.contains(unsent)).count();

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tidemark_cluster::suspicion::{Start, SuspicionFile};
+use tidemark_cluster::suspicion::{Start, Suspicion, SuspicionFile};
 
 use crate::support::cluster::Cluster;
-use crate::support::{Answer, Client, wait_until};
+use crate::support::{Answer, Client, info_number, wait_until};
 
 /// Notes in the directory of a killed member that its machine had lost power meanwhile.
 fn lose_power(cluster: &Cluster, member: usize) {
@@ -96,6 +96,62 @@ fn two_of_three_that_may_have_lost_entries_elect_no_leader_until_the_loss_is_acc
     // With the leader of two members, the third has everything again.
     wait_for_line(&errors[1], "this member has everything again, and votes");
     drop(cluster.settled());
+}
+
+/// What a start finds in the directory of a killed member whose machine has lost power.
+fn suspicion_after_power_failure(cluster: &Cluster, member: usize) -> Option<Suspicion> {
+    let start = Start { boot: None, acknowledges_unsynced: true, is_new: false };
+    SuspicionFile::begin(&cluster.member_directory(member), start).expect("the file").suspicion()
+}
+
+#[test]
+fn a_running_member_changes_what_a_power_failure_may_lose() {
+    let mut cluster = Cluster::found_with(&["--durability", "interval:10s"]);
+    cluster.set("key", "1");
+    drop(cluster.settled());
+    let set = |member: usize, mode: &str| {
+        let mut client = Client::connect(cluster.clients[member]).expect("it accepts");
+        let answer = client.call(&["CONFIG", "SET", "durability", mode]).expect("an answer");
+        assert_eq!(answer, Answer::Status("OK".into()));
+        let shown = client.call(&["CONFIG", "GET", "durability"]).expect("an answer").array();
+        assert_eq!(shown[1], Answer::Bulk(mode.into()));
+        let durable = info_number(&mut client, "persistence", "log_durable_lsn");
+        (durable, info_number(&mut client, "persistence", "log_written_lsn"))
+    };
+    for member in 0..3 {
+        let (durable, written) = set(member, "always");
+        assert!(durable >= written - 1, "all that was acknowledged is synced: {durable} of {written}");
+    }
+    cluster.set("key", "2");
+    set(1, "off");
+    cluster.set("key", "3");
+    drop(cluster.settled());
+    (0..3).for_each(|member| cluster.kill(member));
+    assert_eq!(suspicion_after_power_failure(&cluster, 0), None);
+    assert_eq!(suspicion_after_power_failure(&cluster, 1), Some(Suspicion::PowerFailure));
+    assert_eq!(suspicion_after_power_failure(&cluster, 2), None);
+}
+
+#[test]
+fn a_durable_change_is_on_the_disks_of_most_members_in_every_mode() {
+    let cluster = Cluster::found_with(&["--durability", "off"]);
+    drop(cluster.settled());
+    for number in 0..10 {
+        cluster.set("unsynced", "1");
+        let leader = cluster.leader();
+        let mut client = Client::connect(cluster.clients[leader]).expect("it accepts");
+        let before = info_number(&mut client, "persistence", "log_committed_lsn");
+        let answer = client.call(&["DURABLE", "SET", "key", &number.to_string()]);
+        if answer.ok() != Some(Answer::Status("OK".into())) {
+            // The lead has moved.
+            continue;
+        }
+        let synced = cluster.clients.iter().filter(|port| {
+            let mut client = Client::connect(**port).expect("it accepts");
+            info_number(&mut client, "persistence", "log_durable_lsn") > before
+        });
+        assert!(synced.count() >= 2, "round {number}: record {before} and what came behind it");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use crate::command::sentinel_command::announce_leader;
 use crate::events::publication::Kind;
 use crate::group::planted::{ME, OTHER, Planted};
-use crate::group::{Group, NodeId, Published, Refusal, Status, Term, wire_name};
+use crate::group::{Consensus as _, Group, NodeId, Published, Refusal, Status, Term, wire_name};
 use crate::http::running;
 use crate::net::inbox::Message;
 use crate::observe::metrics;
@@ -512,6 +512,29 @@ fn wait_counts_the_members_that_have_what_the_client_wrote() {
     let answer = "-ERR WAIT and WAITAOF ask the leader: this member follows another";
     assert_eq!(ask(&mut connection, &bench, "WAIT 1 0|WAITAOF 0 0 0"), format!("{answer} {answer}"));
     connection.close(&bench.context());
+}
+
+#[test]
+fn a_durable_change_waits_for_a_record_that_members_sync_before_they_acknowledge_it() {
+    for (durability, records) in [(Durability::Off, 2), (Durability::Always, 1)] {
+        let (bench, planted) = member_with(Config { durability, ..Config::default() });
+        planted.set_durability(durability).expect("it is changed");
+        let mut connection = bench.connect();
+        let log = bench.shared.engine.log();
+        let before = log.appended();
+        let held = ask(&mut connection, &bench, "DURABLE SET foo 1");
+        assert_eq!(
+            (held.as_str(), log.records_between(before, log.appended())),
+            ("", records),
+            "{durability:?}"
+        );
+        bench.sync(&mut connection);
+        assert_eq!(connection.take(), "+OK\r\n");
+        let before = log.appended();
+        ask(&mut connection, &bench, "SET foo 2");
+        assert_eq!(log.records_between(before, log.appended()), 1);
+        connection.close(&bench.context());
+    }
 }
 
 #[test]
