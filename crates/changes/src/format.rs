@@ -187,7 +187,7 @@ impl<'a> CommandForm<'a> {
                         }));
                         return Ok(());
                     }
-                    (db, command.name, args)
+                    (db, command.called(), args)
                 }
                 Change::Expired { db, keys } => (db, "del", keys),
                 Change::Points(points) => {

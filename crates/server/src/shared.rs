@@ -162,6 +162,7 @@ impl Shared {
         engine.set_counter_defaults(config.counters);
         engine.keyspace().limit_leases(config.leases_max);
         engine.keyspace().limit_sessions(config.once_max_sessions);
+        engine.keyspace().limit_stream_blocks(config.stream_blocks);
         engine.set_churn_sample(config.counter_churn_sample, now_us);
         self.keyspace_events.configure(engine, config);
     }

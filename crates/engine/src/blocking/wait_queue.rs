@@ -30,6 +30,8 @@ pub(crate) struct Waiting {
     all_moves: Destinations,
     /// Number of clients in the queues that only read.
     readers: usize,
+    /// Number of clients in the queues that take something on a condition.
+    conditional: usize,
     /// Number of clients that have joined a queue so far.
     joined: u64,
 }
@@ -52,6 +54,7 @@ impl Waiting {
         self.joined += 1;
         queues.entry(key.into()).or_default().push_back((self.joined, Arc::clone(waiter)));
         self.readers += usize::from(waiter.only_reads());
+        self.conditional += usize::from(waiter.is_conditional());
         for &shard in &waiter.destinations {
             *self.moves.entry(key.into()).or_default().entry(shard).or_default() += 1;
             *self.all_moves.entry(shard).or_default() += 1;
@@ -95,12 +98,18 @@ impl Waiting {
     /// The clients that wait for the key and only read, longest-waiting first. They are served in any
     /// order, as none takes anything from another.
     pub(crate) fn readers(&self, db: u8, key: &[u8]) -> Vec<Arc<Waiter>> {
-        if self.readers == 0 {
-            return Vec::new();
-        }
+        if self.readers == 0 { Vec::new() } else { self.those(db, key, Waiter::only_reads) }
+    }
+
+    /// The clients that wait for the key and take something on a condition, longest-waiting first.
+    pub(crate) fn conditional(&self, db: u8, key: &[u8]) -> Vec<Arc<Waiter>> {
+        if self.conditional == 0 { Vec::new() } else { self.those(db, key, Waiter::is_conditional) }
+    }
+
+    fn those(&self, db: u8, key: &[u8], are_wanted: impl Fn(&Waiter) -> bool) -> Vec<Arc<Waiter>> {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
         let waiters = queue.into_iter().flatten().map(|(_, waiter)| waiter);
-        waiters.filter(|waiter| waiter.only_reads()).cloned().collect()
+        waiters.filter(|waiter| are_wanted(waiter)).cloned().collect()
     }
 
     /// Whether a client waits that satisfies a condition.
@@ -132,6 +141,7 @@ impl Waiting {
         let (_, waiter) =
             queue.remove(position).unwrap_or_else(|| panic!("place {position} of a queue of {len} clients"));
         self.readers -= usize::from(waiter.only_reads());
+        self.conditional -= usize::from(waiter.is_conditional());
         if queue.is_empty() {
             queues.remove(key);
             if queues.is_empty() {
@@ -147,11 +157,12 @@ impl Waiting {
             }
             decrement(&mut self.all_moves, shard);
         }
-        let (moves, all_moves, readers) = (self.moves.len(), self.all_moves.len(), self.readers);
+        let (moves, all_moves) = (self.moves.len(), self.all_moves.len());
+        let (readers, conditional) = (self.readers, self.conditional);
         assert!(
-            !self.queues.is_empty() || (moves == 0 && all_moves == 0 && readers == 0),
-            "no client waits, and {readers} readers and moves from {moves} keys and to {all_moves} shards are \
-             noted"
+            !self.queues.is_empty() || (moves == 0 && all_moves == 0 && readers == 0 && conditional == 0),
+            "no client waits, and {readers} readers, {conditional} clients with a condition, and moves from \
+             {moves} keys and to {all_moves} shards are noted"
         );
         waiter
     }

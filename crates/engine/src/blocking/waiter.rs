@@ -18,6 +18,9 @@ pub struct Block {
     pub timeout_ms: Option<u64>,
     /// Set if the command only reads.
     pub(crate) reads: Option<WaitingRead>,
+    /// Whether the command decides by its key and arguments if it can be served, and not by the type of
+    /// the value alone.
+    pub(crate) is_conditional: bool,
 }
 
 /// Wait of a command that takes nothing. It is served as soon as it is ready, wherever it is in the
@@ -32,13 +35,20 @@ impl Block {
     /// Creates a wait for one of `keys`.
     pub(crate) fn new(wants: Type, keys: &[&[u8]], timeout_ms: Option<u64>) -> Self {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
-        Self { wants, keys, also: Vec::new(), timeout_ms, reads: None }
+        Self { wants, keys, also: Vec::new(), timeout_ms, reads: None, is_conditional: false }
     }
 
     /// Makes it the wait of a command that takes nothing.
     #[must_use]
     pub(crate) fn reading(mut self, args: Vec<Vec<u8>>) -> Self {
         self.reads = Some(WaitingRead { args });
+        self
+    }
+
+    /// Makes it the wait of a command whose row says when it can be served.
+    #[must_use]
+    pub(crate) fn when_ready(mut self) -> Self {
+        self.is_conditional = true;
         self
     }
 
@@ -126,14 +136,19 @@ impl Waiter {
         self.stop();
     }
 
-    /// Whether the client takes something from a key with this type of value.
+    /// Whether the client takes something from any value of the type that this key holds.
     pub(crate) fn can_take(&self, held: Option<Type>) -> bool {
-        !self.only_reads() && held == Some(self.block.wants)
+        !self.only_reads() && !self.block.is_conditional && held == Some(self.block.wants)
     }
 
     /// Whether the client takes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         self.block.reads.is_some()
+    }
+
+    /// Whether the client takes something if its command's row says that it is ready.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.block.is_conditional
     }
 
     /// Returns the arguments with which the client is served.

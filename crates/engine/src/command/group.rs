@@ -58,6 +58,8 @@ groups! {
     Set: "set", Some(Type::Set), Some("@set");
     /// Sorted sets: `ZADD`, `ZRANGE`.
     SortedSet: "sorted-set", Some(Type::SortedSet), Some("@sortedset");
+    /// Streams: `XADD`, `XREADGROUP`.
+    Stream: "stream", Some(Type::Stream), Some("@stream");
     /// Counters of their own type: `COUNTER.CREATE`, `COUNTER.ADD`.
     Counter: "counter", Some(Type::Counter), Some("@counter");
     /// Rate limiters: `LIMIT.CHECK`.

@@ -32,6 +32,8 @@ pub enum KeySpec {
     OneAndAny,
     /// `LENS.CREATE`: keys at 1 and 2, and one before each `ASOF` behind them.
     TwoAndBesides,
+    /// `XREAD`: the first half of the arguments behind `STREAMS`.
+    Streams,
     /// Every key, with all shards locked together.
     All,
     /// Every key, one shard after the other. In a transaction, the same as `All`.
@@ -85,6 +87,10 @@ impl KeySpec {
         match self {
             Self::None | Self::All | Self::Each => (None, 0, 0, 1),
             Self::TwoAndBesides => (None, 1, 3, 1),
+            Self::Streams => {
+                let (first, last) = streams(args).map_or((0, 0), |keys| (keys.start, keys.end));
+                (None, first, last, 1)
+            }
             Self::Range { first, last, step } => {
                 let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
                 let (first, step) = (first as usize, step as usize);
@@ -106,6 +112,25 @@ impl KeySpec {
             }
         }
     }
+}
+
+/// Returns the positions of the keys of `XREAD`, which follow its options; `None` if they and their IDs are
+/// not as many.
+fn streams(args: &[&[u8]]) -> Option<std::ops::Range<usize>> {
+    let mut at = 1;
+    loop {
+        let option = args.get(at)?;
+        at += match option {
+            _ if is(option, "BLOCK") || is(option, "COUNT") => 2,
+            _ if is(option, "GROUP") => 3,
+            _ if is(option, "NOACK") => 1,
+            _ if is(option, "STREAMS") => break,
+            _ => return None,
+        };
+    }
+    let first = at + 1;
+    let rest = args.len() - first;
+    (rest > 0 && rest.is_multiple_of(2)).then(|| first..first + rest / 2)
 }
 
 /// Returns the position of the destination of `SORT`, if there is one.
@@ -140,6 +165,14 @@ mod tests {
         assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
         assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
         assert_eq!(keys(KeySpec::None), "");
+        let streams = |line: &str| {
+            let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            KeySpec::Streams.keys(&args).map(|key| key[0] as char).collect::<String>()
+        };
+        assert_eq!(streams("xreadgroup GROUP streams c COUNT 2 NOACK BLOCK 0 STREAMS a b > 5-1"), "ab");
+        assert_eq!(streams("xread streams a b 0"), "");
+        assert_eq!(streams("xread count"), "");
+        assert_eq!(streams("xread a streams b 0"), "");
         let lens: Vec<&[u8]> = b"c a b / d asof 5 expr y with e ASOF 9".split(|&byte| byte == b' ').collect();
         assert_eq!(KeySpec::TwoAndBesides.keys(&lens).collect::<Vec<_>>(), [b"a", b"b", b"d", b"e"]);
         assert_eq!(KeySpec::TwoAndBesides.keys(&lens[..2]).collect::<Vec<_>>(), [b"a"]);

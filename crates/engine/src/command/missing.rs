@@ -3,26 +3,6 @@
 /// Redis commands that are missing, by family: the beginning of a sentence, and the names.
 const FAMILIES: &[(&str, &[&str])] = &[
     (
-        "streams are",
-        &[
-            "xack",
-            "xadd",
-            "xautoclaim",
-            "xclaim",
-            "xdel",
-            "xgroup",
-            "xinfo",
-            "xlen",
-            "xpending",
-            "xrange",
-            "xread",
-            "xreadgroup",
-            "xrevrange",
-            "xsetid",
-            "xtrim",
-        ],
-    ),
-    (
         "scripts and functions are",
         &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script"],
     ),

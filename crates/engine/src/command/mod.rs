@@ -37,6 +37,7 @@ mod sets;
 mod similar;
 mod sort;
 pub(crate) mod sorted_sets;
+mod streams;
 mod strings;
 pub mod syntax;
 mod table;
@@ -52,6 +53,7 @@ pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
 pub(crate) use series::{begin_following, decode_followed, find_series, replay_points};
 pub use similar::similar;
+pub(crate) use streams::check_repeatable;
 pub(crate) use table::find_logged;
 pub use table::{CommandTable, all, by_id, find, resolve};
 

@@ -369,6 +369,15 @@ impl Command {
         self.flags & flag != 0
     }
 
+    /// Returns whether a call may block its client: `XREADGROUP` only does with an option.
+    pub fn may_wait(&self, args: &[&[u8]]) -> bool {
+        let has_option = || {
+            let mut options = args.iter().take_while(|arg| !super::parse::is(arg, "STREAMS"));
+            options.any(|arg| super::parse::is(arg, "BLOCK"))
+        };
+        self.is(super::flags::BLOCKING) && (self.keys != KeySpec::Streams || has_option())
+    }
+
     /// Returns whether the arity allows `count` arguments, including the name.
     #[inline]
     pub fn takes(&self, count: usize) -> bool {

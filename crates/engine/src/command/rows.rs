@@ -3,7 +3,7 @@
 use super::row::Command;
 use super::{
     bits, counters, hashes, keys, keyspace_wide, lenses, limits, lists, once, pools, series, sets, sort,
-    sorted_sets, strings,
+    sorted_sets, streams, strings,
 };
 
 /// Returns all of them, in the order of their chapters.
@@ -18,6 +18,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         hashes::COMMANDS,
         sets::COMMANDS,
         sorted_sets::rows::COMMANDS,
+        streams::rows::COMMANDS,
         counters::COMMANDS,
         limits::rows::COMMANDS,
         pools::rows::COMMANDS,

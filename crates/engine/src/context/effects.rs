@@ -37,6 +37,8 @@ pub(crate) struct Effects {
 pub(crate) struct RareEffects {
     /// Commands to log in place of the command itself; empty logs the command itself.
     pub(crate) rewritten: Vec<Rewritten>,
+    /// An argument of the command to log in place of the client's, with its position.
+    pub(crate) chosen: Option<(usize, Box<[u8]>)>,
     /// Keys that were found expired and removed.
     pub(crate) expired: Vec<Vec<u8>>,
     /// Keys that received something that blocked clients may wait for, each with its database.

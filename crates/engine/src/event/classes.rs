@@ -29,6 +29,9 @@ impl EventClasses {
     /// modules.
     pub const MODULE: Self = Self(1 << 9);
 
+    /// Commands on streams.
+    pub const STREAM: Self = Self(1 << 10);
+
     /// Union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
@@ -83,6 +86,20 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "zunionstore",
             "zinterstore",
             "zdiffstore",
+        ],
+    ),
+    (
+        EventClasses::STREAM,
+        &[
+            "xadd",
+            "xdel",
+            "xtrim",
+            "xsetid",
+            "xgroup-create",
+            "xgroup-setid",
+            "xgroup-destroy",
+            "xgroup-createconsumer",
+            "xgroup-delconsumer",
         ],
     ),
     (

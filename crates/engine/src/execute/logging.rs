@@ -86,7 +86,10 @@ impl Engine {
         mark: usize,
     ) -> Option<Lsn> {
         if effects.changed && rare.rewritten.is_empty() {
-            return self.log_command(call, room, reply, mark);
+            let result = self.log().append_into(room, call.now_us, kind::COMMAND, |into| {
+                encode_chosen(into, call, rare);
+            });
+            return self.appended(result, reply, mark);
         }
         if effects.changed {
             let mut payloads = Vec::new();
@@ -176,10 +179,19 @@ impl Engine {
     }
 }
 
-/// The arguments that a record holds: all except the name. No subcommand changes keys, so there is
-/// no second name.
+/// The arguments that a record holds: all except the name. Those of a subcommand begin with its name.
 fn arguments<'a>(call: &Call<'a>) -> &'a [&'a [u8]] {
     &call.args[1..]
+}
+
+/// Appends a command with what it has chosen: see [`Keys::log_with`].
+fn encode_chosen(into: &mut Vec<u8>, call: &Call<'_>, rare: &RareEffects) {
+    let Some((position, chosen)) = &rare.chosen else {
+        return record::encode_command(into, call.db, call.command.id, arguments(call));
+    };
+    let mut args = call.args.to_vec();
+    args[*position] = chosen;
+    record::encode_command(into, call.db, call.command.id, &args[1..]);
 }
 
 pub(crate) fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
@@ -188,7 +200,10 @@ pub(crate) fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut 
     }
     if effects.rare().is_none_or(|rare| rare.rewritten.is_empty()) {
         let mut payload = Vec::new();
-        record::encode_command(&mut payload, call.db, call.command.id, arguments(call));
+        match effects.rare() {
+            Some(rare) => encode_chosen(&mut payload, call, rare),
+            None => record::encode_command(&mut payload, call.db, call.command.id, arguments(call)),
+        }
         payloads.push(payload);
     } else {
         encode_expired(call.db, effects, payloads);

@@ -11,7 +11,8 @@
 //!                                   └─── waiters of pushed keys ◄─┘
 //! ```
 //!
-//! A client that only reads, as by `TS.READ`, takes nothing from the others: every one is served that
+//! A client of `XREADGROUP` takes entries that its group has not got yet: whether there are any is known
+//! when its turn comes. One that only reads, as by `TS.READ`, takes nothing from the others: every one is served that
 //! waits no longer. A change of a key also serves those that read lenses which see it.
 //!
 //! If a served client moves the element elsewhere, the destination's shard is locked as well: see
@@ -61,17 +62,23 @@ impl Engine {
 
     fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
         keys.select(db);
+        let is_ready = |keys: &Keys<'_>, waiter: &Waiter| {
+            let is_ready = command::by_id(waiter.command).and_then(|row| row.is_ready);
+            let is_ready = is_ready.expect("a command whose clients wait for a condition says which");
+            is_ready(keys, key, &waiter.args())
+        };
         if self.check_log_writable().is_ok() {
-            let is_ready = |keys: &Keys<'_>, waiter: &Waiter| {
-                let is_ready = command::by_id(waiter.command).and_then(|row| row.is_ready);
-                let is_ready =
-                    is_ready.expect("a command whose clients wait to read says when they are ready");
-                is_ready(keys, key, &waiter.args())
-            };
             for waiter in keys.claim_readers(key, is_ready) {
                 let delivery = self.serve_one(keys, key, &waiter);
                 served.push((waiter, delivery));
             }
+        }
+        let mut conditional = keys.conditional_waiters(key);
+        while self.check_log_writable().is_ok()
+            && let Some(waiter) = keys.claim_ready(&mut conditional, key, is_ready)
+        {
+            let delivery = self.serve_one(keys, key, &waiter);
+            served.push((waiter, delivery));
         }
         // After the log has failed, no change may happen that it cannot record.
         while self.check_log_writable().is_ok()

@@ -4,6 +4,7 @@ use super::committing::Committing;
 use super::sealing_queue::SealingQueue;
 use super::shard::Shard;
 use super::slot::{SLOTS, slot};
+use crate::value::stream::NodeLimits;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,9 @@ pub struct Keyspace {
     leases_max: AtomicUsize,
     /// Maximum number of sessions of `ONCE`.
     sessions_max: AtomicUsize,
+    /// Entries and bytes at which a block of a stream is full.
+    stream_entries: AtomicUsize,
+    stream_bytes: AtomicUsize,
 }
 
 impl Keyspace {
@@ -43,7 +47,9 @@ impl Keyspace {
         let (spared, leases_max) = (AtomicU64::new(0), AtomicUsize::new(LEASES));
         let (committing, sealing) = (Committing::default(), SealingQueue::default());
         let sessions_max = AtomicUsize::new(SESSIONS_MAX);
-        Self { shards, spared, committing, sealing, leases_max, sessions_max }
+        let stream_entries = AtomicUsize::new(NodeLimits::DEFAULT.entries);
+        let stream_bytes = AtomicUsize::new(NodeLimits::DEFAULT.bytes);
+        Self { shards, spared, committing, sealing, leases_max, sessions_max, stream_entries, stream_bytes }
     }
 
     /// Number of shards.
@@ -89,6 +95,19 @@ impl Keyspace {
     /// Sets the maximum number of sessions of `ONCE`. Existing sessions above it stay.
     pub fn limit_sessions(&self, sessions_max: usize) {
         self.sessions_max.store(sessions_max, Ordering::Relaxed);
+    }
+
+    /// When a block of a stream is full.
+    #[inline]
+    pub fn stream_limits(&self) -> NodeLimits {
+        let (entries, bytes) = (&self.stream_entries, &self.stream_bytes);
+        NodeLimits { entries: entries.load(Ordering::Relaxed), bytes: bytes.load(Ordering::Relaxed) }
+    }
+
+    /// Sets when a block of a stream is full. Full blocks stay as they are.
+    pub fn limit_stream_blocks(&self, limits: NodeLimits) {
+        self.stream_entries.store(limits.entries, Ordering::Relaxed);
+        self.stream_bytes.store(limits.bytes, Ordering::Relaxed);
     }
 
     /// Counts watched reads that need no evaluation after a change of their key.

@@ -193,7 +193,7 @@ fn read_command<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
     }
     let command = command::by_id(logged.id).ok_or(ApplyError::UnknownCommand(logged.id))?;
     let (db, mut args) = (logged.db, logged.args);
-    args.insert(0, command.name.as_bytes());
+    args.insert(0, command.called().as_bytes());
     let (name, longest) = (command.name, args.iter().map(|arg| arg.len()).max());
     if !command.is(flags::WRITE) {
         return Err(cursor.malformed(format!("command '{name}' changes nothing, and is logged")));

@@ -2,8 +2,8 @@
 
 use super::snapshot_form::SnapshotForm;
 use super::{
-    Counter, Hash, InParts, Lens, Limit, List, OnceSession, Pool, Set, SortedSet, TimeSeries, TypedValue,
-    Value,
+    Counter, Hash, InParts, Lens, Limit, List, OnceSession, Pool, Set, SortedSet, Stream, TimeSeries,
+    TypedValue, Value,
 };
 use crate::persist::record::Cursor;
 
@@ -135,6 +135,8 @@ value_types! {
     Lens(Lens): "lens", 13, SnapshotForm::Whole;
     /// A session of `ONCE`, in a database that no client can select.
     OnceSession(OnceSession): "once-session", 14, SnapshotForm::Whole;
+    /// Entries in the order of their IDs, and groups of consumers.
+    Stream(Stream): "stream", 15, Stream::SNAPSHOT_FORM;
 }
 
 impl Type {

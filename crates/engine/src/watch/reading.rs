@@ -52,6 +52,9 @@ impl Read {
             ));
         }
         let borrowed: Borrowed<'_> = args.iter().map(|arg| &**arg).collect();
+        if command.name == "xread" {
+            command::check_repeatable(&borrowed)?;
+        }
         let sole_key = match command.keys.positions(&borrowed)[..] {
             [at] if !command.keys.concerns_all(&borrowed) => u8::try_from(at).unwrap_or(0),
             _ => 0,

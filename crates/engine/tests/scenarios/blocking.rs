@@ -9,15 +9,15 @@ use tidemark_engine::{Call, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;
 
 /// A client's wait, and the answers that were delivered to it.
-struct Waiting {
-    waiter: Arc<Waiter>,
-    timeout_ms: Option<u64>,
+pub(crate) struct Waiting {
+    pub(crate) waiter: Arc<Waiter>,
+    pub(crate) timeout_ms: Option<u64>,
     delivered: Arc<Mutex<Vec<String>>>,
 }
 
 impl Waiting {
     /// The client's answer, if it has one. Panics if it has two.
-    fn answer(&self) -> Option<String> {
+    pub(crate) fn answer(&self) -> Option<String> {
         let delivered = self.delivered.lock().expect("no test panics while it holds the lock");
         assert!(delivered.len() <= 1, "one answer to one command: {delivered:?}");
         delivered.first().cloned()
@@ -25,12 +25,12 @@ impl Waiting {
 }
 
 /// Runs a command that blocks, and waits as the server does.
-fn wait(engine: &Engine, line: &str) -> Waiting {
+pub(crate) fn wait(engine: &Engine, line: &str) -> Waiting {
     wait_as(engine, 0, Protocol::Resp2, line, || ())
 }
 
 /// As [`wait`], in a database and a protocol. Calls `when_served` when the client gets its answer.
-fn wait_as(
+pub(crate) fn wait_as(
     engine: &Engine,
     db: u8,
     protocol: Protocol,

@@ -53,6 +53,7 @@ const ALL: EventClasses = EventClasses::GENERIC
     .with(EventClasses::SET)
     .with(EventClasses::HASH)
     .with(EventClasses::SORTED_SET)
+    .with(EventClasses::STREAM)
     .with(EventClasses::MODULE)
     .with(EventClasses::EXPIRED)
     .with(EventClasses::NEW);

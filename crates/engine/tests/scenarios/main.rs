@@ -36,6 +36,7 @@ mod sets;
 mod sliding_ranges;
 mod sort;
 mod sorted_sets;
+mod streams;
 mod strings;
 mod watched_keys;
 mod watched_ranges;

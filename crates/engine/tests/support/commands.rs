@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use tidemark_engine::command::syntax::{self, Argument, Kind};
-use tidemark_engine::command::{self, Command, Group, Run, flags};
+use tidemark_engine::command::{self, Command, Group, KeySpec, Run, flags};
 
 /// A command line: the name (for a subcommand both names), then the arguments.
 pub type Line = Vec<Vec<u8>>;
@@ -79,6 +79,8 @@ pub struct Generator {
     lexical: bool,
     /// Source and destination of the last rule of series.
     rule: Option<[Vec<u8>; 2]>,
+    /// Milliseconds in the ID of the last entry of a stream.
+    entry_ms: u64,
     /// Leases from earlier answers, the latest last.
     leases: VecDeque<u64>,
     /// Reservations from earlier answers, the latest last.
@@ -97,6 +99,7 @@ impl Generator {
             announced: 0,
             lexical: false,
             rule: None,
+            entry_ms: 1,
             leases: VecDeque::new(),
             reservations: VecDeque::new(),
         }
@@ -116,7 +119,10 @@ impl Generator {
                 "flushall" | "flushdb" => 40,
                 "swapdb" => 10,
                 "del" | "unlink" | "rename" | "move" | "getdel" => 3,
-                "pool.drop" => 6,
+                "pool.drop" => 2,
+                "xsetid" => 6,
+                "destroy" => 20,
+                "xtrim" => 3,
                 _ => 1,
             };
             if self.random.once_in(rare) {
@@ -131,6 +137,9 @@ impl Generator {
         self.group = shape.row.group;
         self.announced = 0;
         self.lexical = shape.row.name.contains("lex");
+        let acknowledges = shape.row.name == "xack";
+        let adds_entry = shape.row.name == "xadd";
+        let pairs_streams = shape.row.keys == KeySpec::Streams;
         let is_addition = shape.row.name == "counter.add";
         let (makes_rule, ends_rule) = (shape.row.name == "ts.createrule", shape.row.name == "ts.deleterule");
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
@@ -145,6 +154,18 @@ impl Generator {
         if ends_rule && let Some(rule) = self.rule.take() {
             // Of two random keys, one is rarely compacted into the other.
             line.splice(1.., rule);
+        }
+        if pairs_streams {
+            self.pair_streams(&mut line);
+        }
+        if adds_entry {
+            self.continue_ids(&mut line);
+        }
+        if acknowledges && self.random.once_in(2) {
+            // Of few IDs, none may be pending.
+            let near = self.entry_ms.saturating_sub(8)..=self.entry_ms;
+            line.truncate(3);
+            line.extend(near.flat_map(|ms| (0..3).map(move |seq| format!("{ms}-{seq}").into_bytes())));
         }
         if self.random.once_in(50) {
             self.spoil(&mut line, shape_name_len(&self.shapes[index]));
@@ -222,6 +243,7 @@ impl Generator {
             {
                 self.amount(name)
             }
+            _ if self.group == Group::Stream => self.of_stream(name),
             _ if self.group == Group::Series => self.of_series(name),
             _ if self.group == Group::Lens => self.of_lens(name),
             "epoch" => self.random.below(3).to_string().into(),
@@ -287,7 +309,8 @@ impl Generator {
 
     /// A key, mostly of the command's own type, sometimes of any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series", "lens"];
+        let kinds =
+            ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series", "lens", "stream"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -299,10 +322,64 @@ impl Generator {
             Group::Pool => 7,
             Group::Series if self.random.once_in(8) => 9,
             Group::Series | Group::Lens => 8,
-            _ => self.random.below(10) as usize,
+            Group::Stream => 10,
+            _ => self.random.below(11) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(10) as usize } else { own };
-        format!("{}:{}", kinds[kind], self.random.below(5)).into()
+        let kind = if self.random.once_in(12) { self.random.below(11) as usize } else { own };
+        // Few streams, so that groups have entries to deliver.
+        let keys = if kinds[kind] == "stream" && !self.random.once_in(8) { 1 } else { 5 };
+        format!("{}:{}", kinds[kind], self.random.below(keys)).into()
+    }
+
+    /// An argument of a command on streams. Most IDs are near the last one that was added.
+    fn of_stream(&mut self, name: &str) -> Vec<u8> {
+        match name {
+            "group" if self.random.once_in(12) => b"g2".to_vec(),
+            "group" => b"g1".to_vec(),
+            "consumer" => self.random.pick(&["c1", "c1", "c1", "c2"]).into(),
+            "id" | "start" | "end" | "last-id" | "max-deleted-id" | "lastid" => self.entry_id(),
+            "threshold" => self.random.pick(&["0", "3", "20", "200", "1-0", "6-2", "-1"]).into(),
+            "count" => self.random.pick(&["1", "2", "5", "0", "100", "-1"]).into(),
+            "min-idle-time" | "ms" | "milliseconds" => self.random.pick(&["0", "0", "1", "50", "x"]).into(),
+            "entries-added" | "entries-read" => self.random.pick(&["0", "5", "300", "-1"]).into(),
+            "unix-time-milliseconds" => self.time(name, 1),
+            "field" => self.random.pick(&["a", "b", "c"]).into(),
+            _ => self.text(),
+        }
+    }
+
+    fn entry_id(&mut self) -> Vec<u8> {
+        if self.random.once_in(12) {
+            return self.random.pick(&["-", "+", "(5-1", "$", ">", "*", "0", "x", "7-*"]).into();
+        }
+        let ms = self.entry_ms.saturating_sub(self.random.below(6));
+        if self.random.once_in(3) { ms.to_string() } else { format!("{ms}-{}", self.random.below(3)) }.into()
+    }
+
+    /// Makes most new entries continue the IDs of the others: behind one from the clock, no small one
+    /// would be new.
+    fn continue_ids(&mut self, line: &mut Line) {
+        let Some(id) = line.iter_mut().skip(2).find(|word| word.starts_with(b"*") || word.ends_with(b"-*"))
+        else {
+            return;
+        };
+        if !self.random.once_in(40) {
+            self.entry_ms += self.random.below(2);
+            *id = format!("{}-*", self.entry_ms).into();
+        }
+    }
+
+    /// Makes as many IDs as keys.
+    fn pair_streams(&mut self, line: &mut Line) {
+        let Some(at) = line.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS")) else { return };
+        line.truncate(at + 1);
+        let count = if self.random.once_in(4) { 1 + self.random.below(3) } else { 1 };
+        let keys: Vec<Vec<u8>> = (0..count).map(|_| self.key()).collect();
+        line.extend(keys);
+        for _ in 0..count {
+            let id = if self.random.once_in(4) { self.entry_id() } else { b">".to_vec() };
+            line.push(id);
+        }
     }
 
     /// An argument of a command on lenses.

@@ -184,7 +184,9 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
         KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
         KeySpec::TwoAndBesides => (1, 2, 1),
-        KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } => (0, 0, 0),
+        KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } | KeySpec::Streams => {
+            (0, 0, 0)
+        }
     }
 }
 
@@ -210,6 +212,7 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
             write_range(reply, one, 1, 0, 1);
             others.iter().for_each(|key_use| write_unknown(reply, key_use));
         }
+        (KeySpec::Streams, [only]) => write_streams(reply, only),
         (KeySpec::TwoAndBesides, [one, two, others]) => {
             write_range(reply, one, 1, 0, 1);
             write_range(reply, two, 2, 0, 1);
@@ -227,6 +230,24 @@ fn write_range(reply: &mut Reply, key_use: &str, first: i16, last: i16, step: i1
 fn write_counted(reply: &mut Reply, key_use: &str, at: u8) {
     write_begin(reply, key_use, i64::from(at));
     write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+}
+
+/// Writes the specification of `XREAD`: half of the arguments behind a keyword.
+fn write_streams(reply: &mut Reply, key_use: &str) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    write_words(reply, key_use.split(' '));
+    reply.bulk(b"begin_search");
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(b"keyword");
+    reply.bulk(b"spec");
+    reply.map(2);
+    reply.bulk(b"keyword");
+    reply.bulk(b"STREAMS");
+    reply.bulk(b"startfrom");
+    reply.integer(1);
+    write_find(reply, "range", &[("lastkey", -1), ("keystep", 1), ("limit", 2)]);
 }
 
 /// Writes a specification for keys that have no fixed positions.

@@ -36,10 +36,10 @@ fn on_keys<'a, 'b>(
     is_durable: bool,
 ) -> Result<Numbered<'a, 'b>, CommandError> {
     match command.run {
-        Run::Keys(_) if command.is(flags::WRITE) && !command.is(flags::BLOCKING) => {
+        Run::Keys(_) if command.is(flags::WRITE) && !command.may_wait(args) => {
             Ok(Numbered::Command { command, args, is_durable })
         }
-        Run::Keys(_) if command.is(flags::BLOCKING) => Err(CommandError::text(
+        Run::Keys(_) if command.may_wait(args) => Err(CommandError::text(
             "ERR ONCE does not wait: give it the command that does not block, such as LPOP in place of BLPOP",
         )),
         _ => Err(CommandError::text(

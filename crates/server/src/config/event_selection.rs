@@ -3,7 +3,7 @@
 use std::fmt;
 use tidemark_engine::event::EventClasses;
 
-/// Letters of the classes, in Redis's order of output. Evictions and streams have accepted letters
+/// Letters of the classes, in Redis's order of output. Evictions have an accepted letter
 /// without events, as there are none here. Counters and limiters use the letter of module types,
 /// which they are in Redis.
 const CLASSES: [(char, Choice); 11] = [
@@ -15,7 +15,7 @@ const CLASSES: [(char, Choice); 11] = [
     ('z', Choice::of(EventClasses::SORTED_SET)),
     ('x', Choice::of(EventClasses::EXPIRED)),
     ('e', Choice::without_events(1)),
-    ('t', Choice::without_events(1 << 1)),
+    ('t', Choice::of(EventClasses::STREAM)),
     ('d', Choice::of(EventClasses::MODULE)),
     ('n', Choice::of(EventClasses::NEW)),
 ];

@@ -31,6 +31,7 @@ use tidemark_cluster::net::TlsFiles;
 use tidemark_cluster::{Member, Settings as GroupSettings};
 use tidemark_engine::keyspace::{CounterDefaults, LEASES, SESSIONS_MAX};
 use tidemark_engine::tracking::TrackingLimits;
+use tidemark_engine::value::stream::NodeLimits;
 use tidemark_log::{Durability, Format};
 
 /// Times of a cluster: see [`tidemark_cluster::Settings`].
@@ -192,6 +193,8 @@ pub struct Config {
     pub leases_max: usize,
     /// Most sessions of `ONCE`.
     pub once_max_sessions: usize,
+    /// When a block of a stream is full.
+    pub stream_blocks: NodeLimits,
 
     /// Data directory.
     pub dir: PathBuf,
@@ -322,6 +325,7 @@ impl Default for Config {
             counter_churn_names: false,
             leases_max: LEASES,
             once_max_sessions: SESSIONS_MAX,
+            stream_blocks: NodeLimits::DEFAULT,
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),

@@ -592,6 +592,35 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "stream-node-max-entries",
+        alias: None,
+        group: LIMITS,
+        placeholder: "COUNT",
+        help: "At how many entries a block of a stream is full; 0 means no limit. XADD and XTRIM with MAXLEN ~ remove whole \
+               blocks. Full blocks stay as they are.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.stream_blocks.entries.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1 << 30).map(|value| config.stream_blocks.entries = value as usize)
+        },
+    },
+    Setting {
+        name: "stream-node-max-bytes",
+        alias: None,
+        group: LIMITS,
+        placeholder: "BYTES",
+        help: "At how many bytes a block of a stream is full; 0 means no limit but 1 GiB.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.stream_blocks.bytes.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1 << 30).map(|value| config.stream_blocks.bytes = value as usize)
+        },
+    },
+    Setting {
         name: "dir",
         alias: None,
         group: STORAGE,

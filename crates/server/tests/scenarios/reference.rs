@@ -7,7 +7,7 @@ use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 18] = [
+const GROUPS: [(Group, &str); 19] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -15,6 +15,7 @@ const GROUPS: [(Group, &str); 18] = [
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Stream, "Streams"),
     (Group::Counter, "Counters"),
     (Group::Limit, "Limiters"),
     (Group::Pool, "Pools"),

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// Commands that Redis 7.0 describes differently, and why.
-const DIFFERENT: [(&str, &str); 8] = [
+const DIFFERENT: [(&str, &str); 9] = [
     ("unwatch", "ends subscriptions to reads, too, if it names any"),
     ("zrank", "has WITHSCORE, which came with Redis 7.2"),
     ("zrevrank", "has WITHSCORE, which came with Redis 7.2"),
     ("command|getkeys", "explains a command without arguments, as since Redis 7.2"),
     ("command|getkeysandflags", "explains a command without arguments, as since Redis 7.2"),
+    ("xreadgroup", "Redis shows its keys as only read, although it changes their groups"),
     ("spublish", "Redis shows the channel as a key that is none"),
     ("ssubscribe", "Redis shows the channels as keys that are none"),
     ("sunsubscribe", "Redis shows the channels as keys that are none"),

@@ -55,6 +55,7 @@ mod series_files;
 mod shutdown;
 mod sinks;
 mod snapshots;
+mod streams;
 mod support;
 mod suspects;
 mod tidy;

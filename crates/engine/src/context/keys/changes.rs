@@ -32,7 +32,7 @@ impl Keys<'_> {
         touched: impl FnOnce() -> Touched<'t>,
     ) {
         // Not in release builds: the names are constants, and each new name has a test.
-        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.:".contains(&byte)));
+        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.:-".contains(&byte)));
         self.changed_unannounced(key, touched);
         if self.events.are_wanted() {
             self.note_event(key, event);
@@ -156,7 +156,8 @@ impl Keys<'_> {
     pub(super) fn note_ready(&mut self, key: &[u8]) {
         let db = self.db();
         let held = self.peek(key).map(Entry::type_of);
-        let is_awaited = |waiter: &Waiter| waiter.only_reads() || waiter.can_take(held);
+        let is_awaited =
+            |waiter: &Waiter| waiter.only_reads() || waiter.is_conditional() || waiter.can_take(held);
         if !self.shard(key).waiting().is_awaited(db, key, is_awaited) {
             return;
         }
@@ -192,6 +193,12 @@ impl Keys<'_> {
         self.rewritten_bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
         let args = args.iter().map(|arg| arg.to_vec()).collect();
         self.effects.rare_mut().rewritten.push(Rewritten { name, args });
+    }
+
+    /// Logs the running command with another argument at a position: with what it has chosen, where the
+    /// client left that to it. Not together with [`Keys::log_instead`].
+    pub(crate) fn log_with(&mut self, position: usize, arg: &[u8]) {
+        self.effects.rare_mut().chosen = Some((position, arg.into()));
     }
 
     /// Whether [`Keys::log_instead`] may be called with this many bytes. Commands that log more

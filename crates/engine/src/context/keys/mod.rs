@@ -26,6 +26,7 @@ use crate::keyspace::{Committing, CounterDefaults, Database, Keyspace, Shard};
 use crate::persist::points::PointsEncoder;
 use crate::random::Chance;
 use crate::value::limit::NO_BOUND;
+use crate::value::stream::NodeLimits;
 use std::cell::Cell;
 use std::io;
 use tidemark_log::Lsn;
@@ -301,6 +302,12 @@ impl<'k> Keys<'k> {
     /// which must not depend on the setting.
     pub(crate) fn leases_max(&self) -> usize {
         if self.is_replayed { NO_BOUND } else { self.keyspace.leases_max() }
+    }
+
+    /// When a block of a stream is full.
+    #[inline]
+    pub(crate) fn stream_limits(&self) -> NodeLimits {
+        self.keyspace.stream_limits()
     }
 
     /// Checks that the command may log.

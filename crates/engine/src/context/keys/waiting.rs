@@ -20,6 +20,25 @@ impl Keys<'_> {
         self.shard_mut(key).claim_waiting(db, key, until_ms)
     }
 
+    /// Claims one after the other of the clients that wait to take something from the key on a condition,
+    /// and are ready when their turn comes: what one takes, the next does not find.
+    pub(crate) fn claim_ready(
+        &mut self,
+        queue: &mut std::vec::IntoIter<Arc<Waiter>>,
+        key: &[u8],
+        is_ready: impl Fn(&Self, &Waiter) -> bool,
+    ) -> Option<Arc<Waiter>> {
+        let claimed = queue.find(|waiter| waiter.is_waiting() && is_ready(self, waiter) && waiter.claim())?;
+        let db = self.db();
+        self.shard_mut(key).waiting_mut().leave(db, key, &claimed);
+        Some(claimed)
+    }
+
+    /// Returns the clients that wait to take something from the key on a condition, longest-waiting first.
+    pub(crate) fn conditional_waiters(&self, key: &[u8]) -> std::vec::IntoIter<Arc<Waiter>> {
+        self.shard(key).waiting().conditional(self.db(), key).into_iter()
+    }
+
     /// Claims the clients that wait to read what is at the key, and that are ready.
     pub(crate) fn claim_readers(
         &mut self,

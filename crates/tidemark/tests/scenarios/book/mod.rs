@@ -152,6 +152,7 @@ run_pages! {
     once_works: "docs/once.md",
     pools_works: "docs/pools.md",
     series_works: "docs/series.md",
+    streams_works: "docs/streams.md",
     watching_works: "docs/watching.md",
     watching_http_works: "docs/watching-http.md",
 }

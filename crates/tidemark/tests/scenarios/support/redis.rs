@@ -60,7 +60,8 @@ const DIVERGING: [&str; 2] = ["incrbyfloat", "hincrbyfloat"];
 pub(crate) fn name_of(line: &Line) -> String {
     let word =
         |index: usize| String::from_utf8_lossy(line.get(index).map_or(b"", Vec::as_slice)).to_lowercase();
-    if word(0) == "object" { format!("object|{}", word(1)) } else { word(0) }
+    let has_subcommands = ["object", "xgroup", "xinfo"].contains(&word(0).as_str());
+    if has_subcommands { format!("{}|{}", word(0), word(1)) } else { word(0) }
 }
 
 /// Gives ranges by text keys of their own, to which a member is added first: such ranges are
@@ -90,9 +91,14 @@ pub(crate) fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
 /// distance from the field's highest value overflows in Redis.
 pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
     loop {
-        let line = generator.line();
+        let mut line = generator.line();
+        if !of_one_time(&mut line) {
+            continue;
+        }
         let too_new = match name_of(&line).as_str() {
             "zrank" | "zrevrank" => line.len() > 3,
+            // Since 7.4.
+            "xread" => line.iter().any(|word| word == b"+"),
             "lpos" | "bitfield" => line.iter().any(|word| word == b"-9223372036854775808"),
             name => !is_redis_s(name),
         };
@@ -102,9 +108,40 @@ pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
     }
 }
 
+/// Makes a command on streams independent of two clocks and of how entries are divided into blocks.
+/// Returns whether that was possible.
+fn of_one_time(line: &mut Line) -> bool {
+    let name = name_of(line);
+    let is = |word: &Vec<u8>, other: &str| word.eq_ignore_ascii_case(other.as_bytes());
+    match name.as_str() {
+        "xadd" | "xtrim" => {
+            for word in line.iter_mut().skip(2) {
+                match &word[..] {
+                    b"~" => *word = b"=".to_vec(),
+                    b"*" => *word = b"8-*".to_vec(),
+                    _ => {}
+                }
+            }
+            !line.iter().any(|word| is(word, "LIMIT"))
+        }
+        "xclaim" | "xautoclaim" => {
+            let idle = line.get_mut(4).filter(|word| [&b"1"[..], b"50"].contains(&&word[..]));
+            idle.into_iter().for_each(|word| *word = b"0".to_vec());
+            true
+        }
+        "xpending" => !line.iter().any(|word| is(word, "IDLE")),
+        "xread" | "xreadgroup" => {
+            let waits = line.iter().position(|word| is(word, "BLOCK"));
+            waits.is_none_or(|at| line.get(at + 1).is_none_or(|ms| ms != b"0"))
+        }
+        _ => true,
+    }
+}
+
 /// Returns whether a command is one of Redis: the version field of other commands names their
 /// product as well.
 fn is_redis_s(name: &str) -> bool {
+    let name = name.split('|').next().unwrap_or(name);
     let row = tidemark_server::command_table().find(name.as_bytes());
     row.is_none_or(|row| row.since.starts_with(|first: char| first.is_ascii_digit()))
 }
