@@ -235,8 +235,8 @@ impl Command {
         }
     }
 
-    /// Sets the level of the records that it may need. Required for a command that the log has, unless its
-    /// first builds had it.
+    /// Sets the level of the records that it may need. Required for a command that the log has, also as a
+    /// watched read, unless the first builds had it.
     #[must_use]
     pub const fn at_level(mut self, level: u8) -> Self {
         self.level = level;

@@ -277,6 +277,7 @@ mod tests {
     use super::*;
     use crate::command::{Run, flags};
     use crate::persist::level;
+    use crate::watch::watchable;
     use proptest::prelude::*;
     use std::collections::HashSet;
     use std::ops::RangeInclusive;
@@ -317,8 +318,12 @@ mod tests {
 
     #[test]
     fn every_command_that_the_log_has_states_its_level() {
-        let is_logged = |row: &&Command| row.is(flags::WRITE) && matches!(row.run, Run::Keys(_));
-        for row in all().chain(logged_rows()).filter(is_logged) {
+        let is_logged = |row: &&Command| {
+            let changes = row.is(flags::WRITE) && matches!(row.run, Run::Keys(_));
+            changes || watchable(row).is_some()
+        };
+        let rows = all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).chain(logged_rows());
+        for row in rows.filter(is_logged) {
             let is_first = OF_FIRST_LEVEL.iter().any(|range| range.contains(&row.id));
             let (name, id, level) = (row.name, row.id, row.level);
             assert!((level::FIRST..=level::NEWEST).contains(&level), "{name} has level {level}");

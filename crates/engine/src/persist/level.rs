@@ -1,8 +1,9 @@
 //! The levels of what the log can have. A build applies everything up to [`NEWEST`]; a cluster whose members have
 //! different builds writes no more than all of them apply.
 //!
-//! A new kind of record, a new form of a snapshot, and a new command that the log has take a level that no
-//! released build knows. The command that makes them states it: see [`Command::at_level`]. Tests list what is
+//! A new kind of record, a new form of a snapshot, and a new command that the log has, also as a watched read,
+//! take a level that no released build knows. The command that makes them states it: see
+//! [`Command::at_level`]. Tests list what is
 //! of the first level.
 //!
 //! [`Command::at_level`]: crate::command::Command::at_level
@@ -11,5 +12,7 @@
 pub const FIRST: u8 = 1;
 /// Numbered commands: `once.note`.
 pub const ONCE: u8 = 2;
+/// Streams: the records of their commands and of watched reads of them, and their form in snapshots.
+pub const STREAMS: u8 = 3;
 /// The highest.
-pub const NEWEST: u8 = ONCE;
+pub const NEWEST: u8 = STREAMS;

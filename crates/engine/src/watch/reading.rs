@@ -325,7 +325,7 @@ impl Read {
         self.row().name
     }
 
-    fn row(&self) -> &'static Command {
+    pub(super) fn row(&self) -> &'static Command {
         let id = self.command;
         command::by_id(id).unwrap_or_else(|| panic!("a read of command {id}, which is not in the table"))
     }

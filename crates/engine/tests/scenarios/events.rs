@@ -375,6 +375,8 @@ fn reads_of_absent_keys_publish_keymiss() {
             ("LPOP m", ""),
             ("COPY m k", "keymiss m"),
             ("BITFIELD m GET u8 0", "keymiss m"),
+            ("XACK s g 1-0", "keymiss s"),
+            ("XREAD STREAMS s 0", "keymiss s"),
             ("BITFIELD m SET u8 0 1", ""),
             ("GET k", ""),
         ],

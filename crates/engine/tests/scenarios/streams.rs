@@ -1,11 +1,14 @@
 //! Streams: entries, groups of consumers, clients that wait, and what is logged of them.
 
 use crate::blocking::{wait, wait_as};
+use crate::support::members::{GroupMember, replicate};
 use crate::support::{Client, START_US, engine, for_each_record, replayed, transaction, words};
+use crate::watching::{LISTENER, answers, read, watch};
 use tidemark_engine::change::{Change, Changes};
+use tidemark_engine::record::level;
 use tidemark_engine::watch::{Filter, Read};
-use tidemark_engine::{Engine, Protocol};
-use tidemark_log::Lsn;
+use tidemark_engine::{Call, Engine, Protocol, Reply, command};
+use tidemark_log::{Lsn, MemoryStorage};
 
 /// The commands in the log, as lines.
 fn logged(engine: &Engine) -> Vec<String> {
@@ -112,6 +115,8 @@ fn the_consumers_of_a_group_share_its_entries() {
         ("XGROUP CREATE s g $", "-ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."),
         ("XGROUP CREATE s g $ MKSTREAM", "+OK"),
         ("XGROUP CREATE s g 0", "-BUSYGROUP Consumer Group name already exists"),
+        ("XGROUP CREATE none g $ ENTRIESREAD 3 ENTRIESREAD 5", "-ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."),
+        ("XGROUP SETID s g $ ENTRIESREAD 3 ENTRIESREAD 5", "-ERR unknown subcommand or wrong number of arguments for 'SETID'. Try XGROUP HELP."),
         ("XREADGROUP GROUP none c STREAMS s >", "-NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option"),
         ("XREADGROUP GROUP g c STREAMS s >", "*-1"),
     ]);
@@ -166,7 +171,7 @@ fn readers_that_wait_all_get_what_comes() {
     assert_eq!(first.answer(), Some(format!("*1 *2 $1 s {entries}")));
     assert_eq!(second.answer().as_deref(), Some("%1 $1 s *1 *2 $3 2-0 *2 $1 a $1 2"));
     assert_eq!(later.answer(), None);
-    let mut reply = tidemark_engine::Reply::new(Protocol::Resp2);
+    let mut reply = Reply::new(Protocol::Resp2);
     engine.answer_late(&later.waiter, START_US, &mut reply);
     assert_eq!(reply.bytes(), b"*-1\r\n");
     check_replay(&engine);
@@ -223,6 +228,169 @@ fn a_read_is_watched_from_an_id_on() {
     assert_eq!(read("XREAD BLOCK 0 STREAMS s 0"), Err(refused.to_owned()));
     assert_eq!(read("XRANGE s - +"), Ok(()));
     assert!(read("XREADGROUP GROUP g c STREAMS s >").is_err(), "it changes the group");
+}
+
+#[test]
+fn a_watched_read_emits_what_changes_its_answer() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("XADD s 1-0 a 1");
+    let behind = watch(&engine, "XREAD STREAMS s 1-0");
+    let newest = watch(&engine, "XREVRANGE s + - COUNT 1");
+    let length = watch(&engine, "XLEN s");
+    for line in [
+        "XADD s 2-0 a 2",
+        "XGROUP CREATE s g 0",
+        "XREADGROUP GROUP g c STREAMS s >",
+        "XACK s g 1-0",
+        "XADD s 3-0 a 3",
+        "XDEL s 2-0",
+        "XTRIM s MAXLEN 1",
+        "RENAME s t",
+    ] {
+        assert!(!client.run(line).starts_with('-'), "{line}");
+    }
+    let two = "*2 $3 2-0 *2 $1 a $1 2";
+    let three = "*2 $3 3-0 *2 $1 a $1 3";
+    assert_eq!(
+        answers(&behind),
+        [
+            format!("%1 $1 s *1 {two}"),
+            format!("%1 $1 s *2 {two} {three}"),
+            format!("%1 $1 s *1 {three}"),
+            "_".to_owned(),
+        ],
+        "deliveries, acknowledgements, and what happens before the ID change nothing"
+    );
+    assert_eq!(answers(&newest), [format!("*1 {two}"), format!("*1 {three}"), "*0".to_owned()]);
+    assert_eq!(answers(&length), [":2", ":3", ":2", ":1", ":0"]);
+    check_replay(&engine);
+}
+
+/// What was published of Redis's streams, each tried:
+///
+/// | CVE | what it was |
+/// |---|---|
+/// | 2018-12453 | `XGROUP` took a key that has no stream for one |
+/// | 2021-32627 | an entry longer than its block's length can say |
+/// | 2022-31144 | `XAUTOCLAIM` of entries that are deleted wrote behind its buffer |
+/// | 2022-35951 | a `COUNT` of `XAUTOCLAIM` whose multiple overflows |
+/// | 2026-23479 | a client that has waited, and whose command fails when it is run again |
+///
+/// CVE-2025-62507 is in `XACKDEL`, which came with Redis 8.2 and is not here.
+#[test]
+fn what_was_published_of_other_servers_does_no_harm() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    client.run("SET string x");
+    for line in [
+        "XGROUP CREATE string g $",
+        "XGROUP CREATE string g $ MKSTREAM",
+        "XGROUP SETID string g $",
+        "XGROUP DESTROY string g",
+        "XGROUP CREATECONSUMER string g c",
+        "XGROUP DELCONSUMER string g c",
+        "XINFO STREAM string",
+        "XREADGROUP GROUP g c STREAMS string >",
+        "XAUTOCLAIM string g c 0 -",
+    ] {
+        assert_eq!(client.run(line), wrong_type, "{line}");
+    }
+
+    // More than a GiB of one entry, whose parts are the same.
+    let part = vec![b'x'; 48 << 20];
+    let mut args: Vec<&[u8]> = vec![b"XADD", b"long", b"*"];
+    args.extend(std::iter::repeat_n(&part[..], 24));
+    let mut reply = Reply::new(Protocol::Resp2);
+    let command = command::resolve(&args).expect("a command");
+    engine.execute(&Call { command, args: &args, db: 0, now_us: START_US }, &mut reply);
+    assert!(reply.bytes().starts_with(b"-ERR "), "{}", String::from_utf8_lossy(reply.bytes()));
+    assert_eq!(client.run("EXISTS long"), ":0");
+
+    client.run("XGROUP CREATE s g $ MKSTREAM");
+    (1..=30).for_each(|number| drop(client.run(&format!("XADD s {number} a 1"))));
+    client.run("XREADGROUP GROUP g c STREAMS s >");
+    client.run("XTRIM s MAXLEN 2");
+    for count in ["0", "-1", "1152921504606846976", "9223372036854775807"] {
+        let answer = client.run(&format!("XAUTOCLAIM s g d 0 - COUNT {count}"));
+        assert_eq!(answer, "-ERR COUNT must be > 0", "{count}");
+    }
+    let answer = client.run("XAUTOCLAIM s g d 0 - COUNT 3");
+    assert_eq!(answer, "*3 $3 4-0 *0 *3 $3 1-0 $3 2-0 $3 3-0", "deleted entries count too");
+    let answer = client.run("XAUTOCLAIM s g d 0 - COUNT 576460752303423487 JUSTID");
+    assert!(answer.starts_with("*3 $3 0-0 *2 $4 29-0 $4 30-0 *25 $3 4-0 $3 5-0"), "{answer}");
+
+    let waiting = wait(&engine, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >");
+    assert_eq!(transaction(&engine, None, &["DEL s", "SET s x"]), "*2 :1 +OK");
+    assert_eq!(waiting.answer().as_deref(), Some("-UNBLOCKED the stream key no longer exists"));
+    check_replay(&engine);
+}
+
+#[test]
+fn a_group_whose_members_may_not_know_streams_has_none() {
+    let leader = GroupMember::of_first_level(MemoryStorage::new());
+    leader.lead(START_US);
+    let client = Client::new(&leader.engine);
+    let refusal = |name: &str| {
+        format!(
+            "'{name}' needs records of level 3, and the cluster writes them up to level 1, because a member"
+        )
+    };
+    for (line, name) in [
+        ("XADD s 1-0 a 1", "xadd"),
+        ("XGROUP CREATE s g $ MKSTREAM", "xgroup"),
+        ("XREADGROUP GROUP g c BLOCK 0 STREAMS s >", "xreadgroup"),
+    ] {
+        let answer = client.run(line);
+        assert!(answer.contains(&refusal(name)), "{line}: {answer}");
+    }
+    // The record of a watched read has the read.
+    for (line, name) in [("XREAD STREAMS s 0", "xread"), ("XRANGE s - +", "xrange"), ("XLEN s", "xlen")] {
+        let refused = leader.engine.subscribe(read(line), LISTENER, START_US).expect_err(line).to_string();
+        assert!(refused.contains(&refusal(name)), "{line}: {refused}");
+    }
+    assert_eq!(client.run("XLEN s"), ":0", "an answer needs no record");
+    assert!(leader.write().is_none(), "nothing is logged");
+    leader.engine.raise_level(level::STREAMS);
+    client.run("XADD s 1-0 a 1");
+    watch(&leader.engine, "XREAD STREAMS s 0");
+    let follower = GroupMember::new();
+    replicate(&leader, &[&follower]);
+    assert_eq!(follower.engine.digest(), leader.engine.digest());
+}
+
+#[test]
+fn the_effort_of_a_read_is_what_it_visits() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    (1..=20_000).for_each(|number| drop(client.run(&format!("XADD s {number}-0 a 1"))));
+    client.run("XADD short 1-0 a 1");
+    client.run("XGROUP CREATE s g 15000-0");
+    for (line, effort) in [
+        ("XRANGE s - +", 20_000..=20_000),
+        ("XREVRANGE s 15000 1000", 14_000..=14_300),
+        ("XRANGE s - + COUNT 10", 10..=10),
+        ("XRANGE s 500 500", 1..=200),
+        ("XRANGE s 500 400", 0..=200),
+        ("XRANGE none - +", 0..=0),
+        ("XRANGE s x +", 0..=0),
+        // Which ID belongs to which stream is not known.
+        ("XREAD STREAMS short s 0 8000", 20_001..=20_001),
+        ("XREAD COUNT 20 STREAMS s 0", 20..=20),
+        ("XREAD STREAMS s $", 0..=0),
+        ("XREADGROUP GROUP g c STREAMS s >", 5000..=5300),
+        ("XREADGROUP GROUP g c COUNT 3 STREAMS s >", 3..=3),
+        // A client that may have to wait is not handed over.
+        ("XREAD BLOCK 0 STREAMS s 0", 0..=0),
+        ("XREADGROUP GROUP g c BLOCK 0 STREAMS s >", 0..=0),
+    ] {
+        let words = words(line);
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let command = command::resolve(&args).expect("a command");
+        let found = engine.effort(&Call { command, args: &args, db: 0, now_us: START_US });
+        assert!(effort.contains(&found), "{line}: {found}");
+    }
 }
 
 #[test]

@@ -40,11 +40,12 @@ fn create(cluster: &Cluster) {
         "COUNTER.CREATE hits RELAXED 100",
         "COUNTER.CREATE seats LIMIT 100000 EXACT 100",
         "POOL.CREATE prizes ITEMS car 1 500 mug 2 90000",
+        "XGROUP CREATE jobs workers $ MKSTREAM",
     ];
     send(cluster, &commands.map(str::to_owned));
 }
 
-/// Writes some hundred kilobytes: strings, points of series, counters and draws.
+/// Writes some hundred kilobytes: strings, points of series, counters, draws, and entries of a stream.
 fn write(cluster: &Cluster, round: usize) {
     let mut commands = Vec::new();
     for number in 0..POINTS {
@@ -57,6 +58,8 @@ fn write(cluster: &Cluster, round: usize) {
             commands.push(format!("SET key:{number} {round}:{}", "v".repeat(700)));
             commands.push("COUNTER.ADD hits 3".to_owned());
             commands.push("COUNTER.TAKE seats".to_owned());
+            commands.push(format!("XADD jobs MAXLEN ~ 2000 * round {round} number {number}"));
+            commands.push(format!("XREADGROUP GROUP workers {} COUNT 1 STREAMS jobs >", number % 3));
         }
         if number % 100 == 0 {
             commands.push("POOL.DRAW prizes COUNT 2".to_owned());
@@ -97,12 +100,14 @@ fn others(member: usize) -> [usize; 2] {
 /// Waits until all members have the same data, and show the same of some keys. Counters show what was
 /// committed of them, a moment later.
 fn assert_equal(cluster: &Cluster) {
-    let reads: [&[&str]; 5] = [
+    let reads: [&[&str]; 7] = [
         &["GET", "key:0"],
         &["COUNTER.GET", "hits"],
         &["POOL.STATE", "prizes"],
         &["TS.RANGE", "hot", "-", "+", "AGGREGATION", "sum", "60000"],
         &["TS.RANGE", "humid", "0", "400000"],
+        &["XRANGE", "jobs", "-", "+"],
+        &["XPENDING", "jobs", "workers"],
     ];
     let show = |mut client: Client| {
         let _ = call(&mut client, &["READONLY"]);

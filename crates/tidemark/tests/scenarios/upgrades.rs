@@ -5,6 +5,7 @@ use crate::support::{Answer, Client, wait_until};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tidemark_engine::record::level::NEWEST;
 
 /// The build before this one, which a binary with the feature `tidemark-server/fuzzing` poses as.
 const OLDER: (&str, &str) = ("OLDER_BUILD_FOR_TESTS", "0.0.9 1");
@@ -157,7 +158,7 @@ fn newer_records_are_written_once_all_members_are_upgraded() {
     wait_until("the level is raised", || once(&cluster) == Some(Answer::Integer(1)));
     wait_until("nothing is said of builds", || {
         let (is_well, said) = status(&cluster, 1);
-        is_well && said.contains(", level 2") && !said.contains("upgrade")
+        is_well && said.contains(&format!(", level {NEWEST}")) && !said.contains("upgrade")
     });
     assert_eq!(once(&cluster), Some(Answer::Integer(1)), "it is repeated, not executed");
     writers.end();
@@ -171,10 +172,9 @@ fn newer_records_are_written_once_all_members_are_upgraded() {
     let output = command.output().expect("the binary starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{said}");
-    assert!(
-        said.contains("the cluster writes records of level 2, and this build knows them up to level 1"),
-        "{said}"
-    );
+    let refusal =
+        format!("the cluster writes records of level {NEWEST}, and this build knows them up to level 1");
+    assert!(said.contains(&refusal), "{said}");
     cluster.environment.clear();
     cluster.run(victim);
     drop(cluster.settled());

@@ -2,7 +2,6 @@
 
 use super::ids;
 use crate::command::parse::{self, is};
-use crate::command::reply_help;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::Stream;
@@ -37,9 +36,6 @@ struct Options {
 
 impl Options {
     fn parse(args: &[&[u8]], creates: bool) -> Result<Self, CommandError> {
-        if args.len() > if creates { 8 } else { 7 } {
-            return Err(misused(args));
-        }
         let mut options = Self { makes_stream: false, entries_read: None };
         let mut at = 5;
         while let Some(option) = args.get(at) {
@@ -61,6 +57,11 @@ impl Options {
     }
 }
 
+/// Refuses options in excess, in Redis only after it has looked for the key and the group.
+fn check_count(args: &[&[u8]], most: usize) -> Result<(), CommandError> {
+    if args.len() > most { Err(misused(args)) } else { Ok(()) }
+}
+
 /// Returns the stream of a subcommand that needs a group, once the group is there.
 fn check_group(ctx: &Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let stream = ctx.keys.read::<Stream>(args[2])?.ok_or(NO_KEY)?;
@@ -74,6 +75,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     if stream.is_none() && !options.makes_stream {
         return Err(NO_KEY);
     }
+    check_count(args, 8)?;
     let last = match args[4] {
         b"$" => stream.map_or(Id::MIN, Stream::last),
         id => ids::id(id, 0)?,
@@ -90,6 +92,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 pub(super) fn set_id(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let options = Options::parse(args, false)?;
     check_group(ctx, args)?;
+    check_count(args, 7)?;
     let (key, group) = (args[2], args[3]);
     let last = match args[4] {
         b"$" => ctx.keys.read::<Stream>(key)?.map_or(Id::MIN, Stream::last),
@@ -135,11 +138,6 @@ pub(super) fn delete_consumer(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Resu
         ctx.keys.changed(args[2], "xgroup-delconsumer");
     }
     ctx.reply.count(deleted.unwrap_or(0));
-    Ok(())
-}
-
-pub(super) fn help(ctx: &mut Context<'_, '_>, _: &[&[u8]]) -> Result<(), CommandError> {
-    reply_help(ctx.reply, "XGROUP", super::rows::GROUP);
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 use super::groups::{misused, no_group};
 use super::replying::{write_entries, write_entry, write_id};
 use crate::command::parse::{self, is};
-use crate::command::reply_help;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::Stream;
@@ -152,10 +151,5 @@ pub(super) fn consumers(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(),
         number(reply, "pending", consumer.pending() as u64);
         number(reply, "idle", idle(consumer));
     }
-    Ok(())
-}
-
-pub(super) fn help(ctx: &mut Context<'_, '_>, _: &[&[u8]]) -> Result<(), CommandError> {
-    reply_help(ctx.reply, "XINFO", super::rows::INFO);
     Ok(())
 }

@@ -9,8 +9,8 @@ use crate::blocking::waiter::Block;
 use crate::command::parse::{self, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::value::stream::{Id, IdText};
-use crate::value::{Stream, TypedValue};
+use crate::value::stream::{Group, Id, IdText};
+use crate::value::{Object, Stream, TypedValue};
 use crate::watch::touched::Touched;
 use crate::wire::reply::{Protocol, Reply};
 
@@ -141,6 +141,24 @@ pub(crate) fn check_repeatable(args: &[&[u8]]) -> Result<(), CommandError> {
         ));
     }
     Ok(())
+}
+
+/// Estimates how many entries of a stream `XREAD` or `XREADGROUP` visits, unless it may wait.
+pub(super) fn effort(object: &Object, args: &[&[u8]], is_of_group: bool) -> usize {
+    let (Some(stream), Ok(request)) = (Stream::from_object(object), Request::parse(args, is_of_group)) else {
+        return 0;
+    };
+    if request.wait_ms.is_some() {
+        return 0;
+    }
+    // Which of the streams it is, is not known here.
+    let behind = |id: &&[u8]| match (*id, request.group) {
+        (b">", Some((group, _))) => stream.group(group).map(Group::last),
+        (id, _) => ids::id(id, 0).ok(),
+    };
+    let behind = request.ids.iter().filter_map(behind).min();
+    let entries = behind.map_or(0, |behind| stream.estimate(behind, Id::MAX));
+    if request.count == 0 { entries } else { entries.min(request.count) }
 }
 
 /// Writes how many streams follow, each by [`write_key`].

@@ -1,16 +1,30 @@
 //! Rows of the commands on streams.
 
 use super::{adding, claiming, groups, info, pending, ranges, reading};
-use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::command::{Answer, Command, Group, Handler, KeySpec, Misses, Run, flags::*, reply_help};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::persist::level;
+
+/// Row of a command on these keys.
+const fn of_keys(
+    (id, name): (u16, &'static str),
+    arity: i16,
+    flags: u32,
+    keys: KeySpec,
+    run: Handler,
+) -> Command {
+    Command::new(Group::Stream, id, name, arity, flags, keys, Run::Keys(run)).at_level(level::STREAMS)
+}
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
-    Command::new(Group::Stream, id, name, arity, flags, KeySpec::ONE, Run::Keys(run))
+    of_keys((id, name), arity, flags, KeySpec::ONE, run)
 }
 
 /// Row of a subcommand, whose key comes behind its name.
 const fn sub(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     const SECOND: KeySpec = KeySpec::Range { first: 2, last: 2, step: 1 };
-    Command::new(Group::Stream, id, name, arity, flags, SECOND, Run::Keys(run))
+    of_keys((id, name), arity, flags, SECOND, run)
 }
 
 /// Row of a subcommand without a key.
@@ -41,6 +55,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(752, "xrange", -4, READONLY, ranges::xrange)
         .answering(Answer::Ordered)
         .using(&["RO access"])
+        .visiting(|object, args| ranges::effort(object, args, false))
         .doc(
             "5.0.0",
             "O(log(M)+N) with M the number of entries and N the number of entries returned",
@@ -50,6 +65,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(753, "xrevrange", -4, READONLY, ranges::xrevrange)
         .answering(Answer::Ordered)
         .using(&["RO access"])
+        .visiting(|object, args| ranges::effort(object, args, true))
         .doc(
             "5.0.0",
             "O(log(M)+N) with M the number of entries and N the number of entries returned",
@@ -74,15 +90,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
         "Sets which ID a stream continues from, for tools that copy streams.",
     ),
-    Command::new(
-        Group::Stream,
-        757,
-        "xread",
-        -4,
-        READONLY | BLOCKING | MOVABLE_KEYS,
-        KeySpec::Streams,
-        Run::Keys(reading::xread),
-    )
+    of_keys((757, "xread"), -4, READONLY | BLOCKING | MOVABLE_KEYS, KeySpec::Streams, reading::xread)
     .answering(Answer::Ordered)
     .using(&["RO access"])
     .doc(
@@ -91,17 +99,10 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
         "Returns the entries of streams behind an ID; waits if there are none.",
     )
+    .visiting(|object, args| reading::effort(object, args, false))
     .serving(reading::serve_xread)
     .ready_when(reading::is_readable),
-    Command::new(
-        Group::Stream,
-        758,
-        "xreadgroup",
-        -7,
-        WRITE | BLOCKING | MOVABLE_KEYS,
-        KeySpec::Streams,
-        Run::Keys(reading::xreadgroup),
-    )
+    of_keys((758, "xreadgroup"), -7, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Streams, reading::xreadgroup)
     .using(&["RW access update"])
     .doc(
         "5.0.0",
@@ -109,9 +110,10 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
         "Returns entries that no consumer of the group has got, and waits if there are none; or those that a consumer has got and not acknowledged.",
     )
+    .visiting(|object, args| reading::effort(object, args, true))
     .serving(reading::serve_xreadgroup)
     .ready_when(reading::is_deliverable),
-    row(759, "xack", -4, WRITE | FAST, groups::xack).using(&["RW update"]).doc(
+    row(759, "xack", -4, WRITE | FAST, groups::xack).using(&["RW update"]).missing(Misses::OfWrites).doc(
         "5.0.0",
         "O(log(M)) for each ID with M the number of pending entries",
         "key group id [id ...]",
@@ -147,7 +149,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         .with(INFO),
 ];
 
-pub(super) const GROUP: &[Command] = &[
+const GROUP: &[Command] = &[
     sub(770, "create", -5, WRITE | DENYOOM, groups::create).using(&["RW insert"]).doc(
         "5.0.0",
         "O(1)",
@@ -178,10 +180,10 @@ pub(super) const GROUP: &[Command] = &[
         "key group consumer",
         "Deletes a consumer, and returns how many of its entries were pending.",
     ),
-    help(775, groups::help),
+    help(775, group_help),
 ];
 
-pub(super) const INFO: &[Command] = &[
+const INFO: &[Command] = &[
     sub(780, "stream", -3, READONLY, info::stream).answering(Answer::Unrepeatable).using(&["RO access"]).doc(
         "5.0.0",
         "O(1), and O(N) with N the number of entries and consumers shown",
@@ -204,5 +206,15 @@ pub(super) const INFO: &[Command] = &[
             "key group",
             "Tells how the consumers of a group stand.",
         ),
-    help(783, info::help),
+    help(783, info_help),
 ];
+
+fn group_help(ctx: &mut Context<'_, '_>, _: &[&[u8]]) -> Result<(), CommandError> {
+    reply_help(ctx.reply, "XGROUP", GROUP);
+    Ok(())
+}
+
+fn info_help(ctx: &mut Context<'_, '_>, _: &[&[u8]]) -> Result<(), CommandError> {
+    reply_help(ctx.reply, "XINFO", INFO);
+    Ok(())
+}

@@ -52,6 +52,8 @@ pub(super) struct Block {
     first: Id,
     /// ID of the last entry, deleted or not.
     last: Id,
+    /// ID of the last entry that is not deleted.
+    last_live: Id,
     /// Number of entries that are not deleted.
     live: u32,
     /// Number of entries.
@@ -194,7 +196,8 @@ impl Block {
         put_varint(&mut bytes, (fields.len() / 2) as u64);
         fields.iter().step_by(2).for_each(|name| put_bytes(&mut bytes, name));
         let body = bytes.len() as u32;
-        let mut block = Self { bytes, first: id, last: id, live: 0, total: 0, start: body, body };
+        let mut block =
+            Self { bytes, first: id, last: id, last_live: id, live: 0, total: 0, start: body, body };
         block.push(id, fields);
         block
     }
@@ -258,7 +261,7 @@ impl Block {
             put_varint(&mut length, size as u64);
             self.bytes.splice(at..=at, length);
         }
-        self.last = id;
+        (self.last, self.last_live) = (id, id);
         self.live += 1;
         self.total += 1;
     }
@@ -339,9 +342,10 @@ impl Block {
         }
     }
 
-    /// Returns the last entry that is not deleted.
-    pub(super) fn last_live(&self) -> EntryRef<'_> {
-        self.iter().last().expect("a block has an entry that is not deleted")
+    /// Returns the ID of the last entry that is not deleted.
+    #[inline]
+    pub(super) fn last_live(&self) -> Id {
+        self.last_live
     }
 
     /// Marks an entry as deleted; `false` if it is not there. The block may have no entry left then, and
@@ -354,6 +358,9 @@ impl Block {
         self.mark_deleted(at);
         if at == self.start() {
             self.skip_deleted();
+        }
+        if id == self.last_live {
+            self.last_live = self.iter().last().map_or(self.first, |last| last.id);
         }
         true
     }
@@ -424,7 +431,7 @@ impl Block {
             names.bytes()?;
         }
         let body = bytes.len() - names.0.len();
-        let (mut rest, mut last, mut start) = (names, None, None);
+        let (mut rest, mut last, mut last_live, mut start) = (names, None, None, None);
         let (mut live, mut total) = (0, 0);
         while !rest.0.is_empty() {
             let at = bytes.len() - rest.0.len();
@@ -436,11 +443,13 @@ impl Block {
             total += 1;
             if flags & DELETED == 0 {
                 live += 1;
+                last_live = Some(id);
                 start = start.or(Some(at));
             }
         }
         let (start, body) = (start? as u32, body as u32);
-        Some(Self { bytes: bytes.to_vec(), first, last: last?, live, total, start, body })
+        let (last, last_live) = (last?, last_live?);
+        Some(Self { bytes: bytes.to_vec(), first, last, last_live, live, total, start, body })
     }
 }
 

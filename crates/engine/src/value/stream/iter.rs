@@ -21,6 +21,14 @@ impl Stream {
         }
     }
 
+    /// Estimates the number of entries from one ID to another, both included: that of the blocks that may have
+    /// them. O(log n).
+    pub fn estimate(&self, from: Id, to: Id) -> usize {
+        let blocks = self.state.blocks.len();
+        let (first, end) = (self.block_of(from), self.block_of(to).saturating_add(1).min(blocks));
+        end.saturating_sub(first).saturating_mul(self.len().div_ceil(blocks.max(1))).min(self.len())
+    }
+
     /// As [`Stream::range`], from the last entry to the first.
     pub fn range_back(&self, from: Id, to: Id) -> Backward<'_> {
         let end = self.block_of(to).saturating_add(1).min(self.state.blocks.len());

@@ -124,7 +124,7 @@ impl Stream {
 
     /// Returns the ID of the last entry that is there.
     pub fn last_entry(&self) -> Option<Id> {
-        self.state.blocks.back().map(|block| block.last_live().id())
+        self.state.blocks.back().map(|block| block.last_live())
     }
 
     /// Returns the number of blocks.

@@ -125,6 +125,8 @@ impl Engine {
             self.move_on(query, now_us);
         } else {
             self.check_writable()?;
+            // The record that begins it has the read.
+            self.check_level_of(read.row())?;
             self.make_place(now_us);
             self.make_room(read.bytes(), &mut room)?;
         }
