@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn what_does_not_exist_cannot_be_selected() {
         let mut selection = Selection::default();
-        assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
+        assert_eq!(selection.add_type(b"streams"), Err(NotSelected::Type));
         assert_eq!(
             NotSelected::Type.to_string(),
-            "the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE or lens"
+            "the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE, lens or stream"
         );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");

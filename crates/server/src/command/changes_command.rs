@@ -189,8 +189,8 @@ mod tests {
             ("CHANGES FROM -1", "ERR FROM takes an LSN"),
             ("CHANGES FROM 0 FORMAT xml", "ERR the format must be json or binary"),
             (
-                "CHANGES FROM 0 TYPE stream",
-                "ERR the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE or lens",
+                "CHANGES FROM 0 TYPE streams",
+                "ERR the type must be string, list, hash, set, zset, counter, limit, pool, TSDB-TYPE, lens or stream",
             ),
             ("CHANGES FROM 0 DB 16", "ERR the database must be a number from 0 to 15"),
             ("CHANGES FROM 0 PROGRESS 1", "ERR PROGRESS takes milliseconds from 10 to 86400000"),

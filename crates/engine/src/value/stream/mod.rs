@@ -93,6 +93,8 @@ impl Stream {
     }
 
     /// Returns the number of entries.
+    // Emptiness is that of a value, by which its key would go: see `Stream::has_no_entries`.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         usize::try_from(self.state.length).unwrap_or(usize::MAX)
     }
