@@ -55,6 +55,7 @@ mod memory_budget;
 mod observe;
 mod persist;
 mod random;
+pub mod rdb;
 pub mod tracking;
 pub mod value;
 pub mod watch;

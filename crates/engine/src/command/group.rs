@@ -48,6 +48,8 @@ groups! {
     String: "string", Some(Type::String), Some("@string");
     /// Bits of strings: `SETBIT`, `BITCOUNT`.
     Bitmap: "bitmap", Some(Type::String), Some("@bitmap");
+    /// Estimates of how many distinct elements were added: `PFADD`, `PFCOUNT`.
+    HyperLogLog: "hyperloglog", Some(Type::String), Some("@hyperloglog");
     /// Keys with values of any type: `DEL`, `EXPIRE`, `SCAN`.
     Generic: "generic", None, Some("@keyspace");
     /// Lists: `LPUSH`, `LRANGE`.
@@ -58,6 +60,8 @@ groups! {
     Set: "set", Some(Type::Set), Some("@set");
     /// Sorted sets: `ZADD`, `ZRANGE`.
     SortedSet: "sorted-set", Some(Type::SortedSet), Some("@sortedset");
+    /// Sorted sets of points on the earth: `GEOADD`, `GEOSEARCH`.
+    Geo: "geo", Some(Type::SortedSet), Some("@geo");
     /// Streams: `XADD`, `XREADGROUP`.
     Stream: "stream", Some(Type::Stream), Some("@stream");
     /// Counters of their own type: `COUNTER.CREATE`, `COUNTER.ADD`.

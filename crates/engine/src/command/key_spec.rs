@@ -30,6 +30,11 @@ pub enum KeySpec {
     },
     /// `SORT`: one key at 1, one after `STORE`, and any other keys if an argument has an asterisk.
     OneAndAny,
+    /// `GEORADIUS`: one key at 1, and one behind the last `STORE` or `STOREDIST` among the options.
+    OneAndStored {
+        /// Position of the first option.
+        from: u8,
+    },
     /// `LENS.CREATE`: keys at 1 and 2, and one before each `ASOF` behind them.
     TwoAndBesides,
     /// `XREAD`: the first half of the arguments behind `STREAMS`.
@@ -110,6 +115,10 @@ impl KeySpec {
                 let stored = sort_destination(args);
                 (Some(1), stored.unwrap_or(0), stored.map_or(0, |at| at + 1), 1)
             }
+            Self::OneAndStored { from } => {
+                let stored = search_destination(args, usize::from(from));
+                (Some(1), stored.unwrap_or(0), stored.map_or(0, |at| at + 1), 1)
+            }
         }
     }
 }
@@ -150,6 +159,22 @@ fn sort_destination(args: &[&[u8]]) -> Option<usize> {
     found
 }
 
+/// Returns the position of the destination of `GEORADIUS`, if there is one.
+fn search_destination(args: &[&[u8]], mut at: usize) -> Option<usize> {
+    let mut found = None;
+    while let Some(option) = args.get(at) {
+        at += match option {
+            _ if is(option, "COUNT") => 2,
+            _ if is(option, "STORE") || is(option, "STOREDIST") => {
+                found = Some(at + 1).filter(|at| *at < args.len()).or(found);
+                2
+            }
+            _ => 1,
+        };
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +205,12 @@ mod tests {
             b"sort a by store get store store x limit store 1 STORE y".split(|&byte| byte == b' ').collect();
         assert_eq!(KeySpec::OneAndAny.keys(&args).collect::<Vec<_>>(), [b"a", b"y"]);
         assert_eq!(KeySpec::OneAndAny.positions(&args[..4]), [1]);
+        let search: Vec<&[u8]> = b"georadius a 1 2 store km count store store x STOREDIST y storedist"
+            .split(|&byte| byte == b' ')
+            .collect();
+        let stored = KeySpec::OneAndStored { from: 6 };
+        assert_eq!(stored.keys(&search).collect::<Vec<_>>(), [b"a", b"y"]);
+        assert_eq!(stored.keys(&search[..8]).collect::<Vec<_>>(), [b"a"]);
         assert!(
             !KeySpec::OneAndAny.concerns_all(&args)
                 && KeySpec::OneAndAny.concerns_all(&[b"sort", b"a", b"*"])

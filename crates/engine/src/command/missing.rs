@@ -6,27 +6,11 @@ const FAMILIES: &[(&str, &[&str])] = &[
         "scripts and functions are",
         &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script"],
     ),
-    (
-        "geographic commands are",
-        &[
-            "geoadd",
-            "geodist",
-            "geohash",
-            "geopos",
-            "georadius",
-            "georadius_ro",
-            "georadiusbymember",
-            "georadiusbymember_ro",
-            "geosearch",
-            "geosearchstore",
-        ],
-    ),
-    ("HyperLogLogs are", &["pfadd", "pfcount", "pfdebug", "pfmerge", "pfselftest"]),
     ("users with rights are", &["acl"]),
     ("clusters are", &["asking", "cluster", "readonly", "readwrite"]),
     ("replicas are", &["failover", "psync", "replconf", "replicaof", "slaveof", "sync"]),
     ("modules are", &["module"]),
-    ("DUMP, RESTORE and MIGRATE are", &["dump", "migrate", "restore", "restore-asking"]),
+    ("MIGRATE is", &["migrate"]),
     ("SLOWLOG, LATENCY, MEMORY and MONITOR are", &["latency", "memory", "monitor", "slowlog"]),
 ];
 

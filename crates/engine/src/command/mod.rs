@@ -11,12 +11,15 @@
 
 mod bits;
 mod counters;
+mod dumps;
 mod first_of;
 pub mod flags;
+mod geo;
 mod group;
 mod hashes;
 mod help;
 mod hexadecimal;
+mod hyper_log_logs;
 mod key_spec;
 mod key_use;
 mod keys;

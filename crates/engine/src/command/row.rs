@@ -153,6 +153,8 @@ pub struct Command {
     /// Whether it may visit many elements: all of its keys', those in a range that `effort_of`
     /// estimates, or all keys. False for other commands on a range, whose cost is that of the range.
     pub visits_all: bool,
+    /// Whether it may visit each byte of its arguments.
+    pub(crate) visits_arguments: bool,
     /// Returns how many elements it visits, if its arguments decide that.
     pub(crate) effort_of: Option<EffortOf>,
     /// Access categories besides those of its flags and group.
@@ -199,6 +201,7 @@ impl Command {
             extension: Extension::None,
             answer: Answer::Unsaid,
             visits_all: false,
+            visits_arguments: false,
             effort_of: None,
             categories: &[],
             excluded_categories: &[],
@@ -336,6 +339,15 @@ impl Command {
     pub(crate) const fn visiting(mut self, effort_of: EffortOf) -> Self {
         self.visits_all = true;
         self.effort_of = Some(effort_of);
+        self
+    }
+
+    /// Marks it as visiting each byte of its arguments, which may be elements. With many of them it is
+    /// offloaded.
+    #[must_use]
+    pub(crate) const fn visiting_arguments(mut self) -> Self {
+        self.visits_all = true;
+        self.visits_arguments = true;
         self
     }
 

@@ -2,8 +2,8 @@
 
 use super::row::Command;
 use super::{
-    bits, counters, hashes, keys, keyspace_wide, lenses, limits, lists, once, pools, series, sets, sort,
-    sorted_sets, streams, strings,
+    bits, counters, dumps, geo, hashes, hyper_log_logs, keys, keyspace_wide, lenses, limits, lists, once,
+    pools, series, sets, sort, sorted_sets, streams, strings,
 };
 
 /// Returns all of them, in the order of their chapters.
@@ -11,13 +11,16 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
     [
         strings::COMMANDS,
         bits::COMMANDS,
+        hyper_log_logs::COMMANDS,
         keys::COMMANDS,
         sort::COMMANDS,
+        dumps::rows::COMMANDS,
         keyspace_wide::COMMANDS,
         lists::COMMANDS,
         hashes::COMMANDS,
         sets::COMMANDS,
         sorted_sets::rows::COMMANDS,
+        geo::rows::COMMANDS,
         streams::rows::COMMANDS,
         counters::COMMANDS,
         limits::rows::COMMANDS,

@@ -167,7 +167,8 @@ fn plain(kind: Kind) -> Argument {
 /// Returns the type that a value's name suggests.
 fn value_kind(name: &str) -> &'static str {
     match name {
-        "key" | "key1" | "key2" | "newkey" | "source" | "src" | "destination" | "dst" | "destkey" => "key",
+        "key" | "key1" | "key2" | "newkey" | "source" | "src" | "destination" | "dst" | "destkey"
+        | "sourcekey" => "key",
         "pattern" => "pattern",
         "score" | "timeout" => "double",
         "seconds" | "milliseconds" | "count" | "offset" | "index" | "start" | "stop" | "end" | "numkeys"

@@ -60,10 +60,20 @@ impl EventClasses {
 
 /// Every event, by class.
 pub const EVENTS: &[(EventClasses, &[&str])] = &[
-    (EventClasses::STRING, &["set", "incrby", "incrbyfloat", "append", "setrange", "setbit"]),
+    (EventClasses::STRING, &["set", "incrby", "incrbyfloat", "append", "setrange", "setbit", "pfadd"]),
     (
         EventClasses::GENERIC,
-        &[DELETED, "expire", "persist", "rename_from", "rename_to", "move_from", "move_to", "copy_to"],
+        &[
+            DELETED,
+            "expire",
+            "persist",
+            "rename_from",
+            "rename_to",
+            "move_from",
+            "move_to",
+            "copy_to",
+            "restore",
+        ],
     ),
     (
         EventClasses::LIST,
@@ -86,6 +96,8 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "zunionstore",
             "zinterstore",
             "zdiffstore",
+            "georadiusstore",
+            "geosearchstore",
         ],
     ),
     (

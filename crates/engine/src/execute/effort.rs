@@ -24,7 +24,9 @@ impl Engine {
             let shard = self.keyspace().lock(self.keyspace().shard_of(key));
             shard.database(db).get(hash(key), key).map_or(0, |entry| elements(entry, call))
         };
-        call.command.keys.keys(call.args).map(of_key).sum()
+        let of_arguments = || call.args.iter().map(|arg| arg.len()).sum();
+        let given = if call.command.visits_arguments { of_arguments() } else { 0 };
+        call.command.keys.keys(call.args).map(of_key).sum::<usize>() + given
     }
 }
 

@@ -14,5 +14,7 @@ pub const FIRST: u8 = 1;
 pub const ONCE: u8 = 2;
 /// Streams: the records of their commands and of watched reads of them, and their form in snapshots.
 pub const STREAMS: u8 = 3;
+/// HyperLogLogs, watched reads of points on the earth, and values restored from dumps.
+pub const VALUES: u8 = 4;
 /// The highest.
-pub const NEWEST: u8 = STREAMS;
+pub const NEWEST: u8 = VALUES;

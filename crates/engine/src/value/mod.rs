@@ -33,6 +33,7 @@ pub(crate) mod capture;
 mod counter;
 pub(crate) mod dict;
 mod hash;
+pub(crate) mod hyper_log_log;
 mod integers;
 mod labelled;
 pub(crate) mod lens;

@@ -362,6 +362,17 @@ impl Reply {
         }
     }
 
+    /// Writes a floating-point number with at most 17 digits behind the point, and no exponent. A byte
+    /// string in RESP2.
+    pub(crate) fn decimal(&mut self, value: f64) {
+        let text = format!("{value:.17}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        match (self.protocol, if text == "-0" { "0" } else { text }) {
+            (Protocol::Resp2, text) => self.bulk(text.as_bytes()),
+            (Protocol::Resp3, text) => self.line(b',', text.as_bytes()),
+        }
+    }
+
     /// Writes a boolean. An integer in RESP2.
     pub fn boolean(&mut self, value: bool) {
         match self.protocol {

@@ -159,6 +159,7 @@ fn commands_of_strings_publish_their_events() {
             ("GETEX k PXAT 1", "del k"),
             ("GETDEL m", "del m"),
             ("GETDEL m", ""),
+            ("RESTORE k 0 x REPLACE", ""),
         ],
     );
 }
@@ -181,6 +182,43 @@ fn a_command_that_changes_bits_publishes_one_event() {
             ("BITOP AND c b none", "set c"),
             ("BITOP AND c none", "del c"),
             ("BITOP AND c none", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_place_publishes_the_events_of_a_sorted_set() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("GEOADD g 1 1 a 2 2 b", "new g, zadd g"),
+            ("GEOADD g 1 1 a", ""),
+            ("GEORADIUS g 1 1 1 km STORE s", "new s, georadiusstore s"),
+            ("GEORADIUS g 1 1 1 km", ""),
+            ("GEOSEARCHSTORE s g FROMMEMBER a BYRADIUS 1 km", "geosearchstore s"),
+            ("GEOSEARCHSTORE s g FROMLONLAT 50 50 BYRADIUS 1 km", "del s"),
+            ("GEOSEARCHSTORE s g FROMLONLAT 50 50 BYRADIUS 1 km", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_change_of_a_hyper_log_log_publishes_one_event() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("PFADD h a b", "new h, pfadd h"),
+            ("PFADD h a b", ""),
+            ("PFCOUNT h", ""),
+            ("PFMERGE i h", "new i, pfadd i"),
+            ("PFMERGE i h", "pfadd i"),
+            ("PFDEBUG TODENSE h", ""),
         ],
     );
 }

@@ -5,6 +5,7 @@ mod catalogue;
 mod circuit_journal;
 mod commands;
 mod dice;
+mod dumps;
 mod http;
 mod log_recovery;
 mod original;
@@ -36,6 +37,7 @@ pub static TARGETS: &[Target] = &[
     catalogue::TARGET,
     original::TARGET,
     dice::TARGET,
+    dumps::TARGET,
     commands::TARGET,
     http::TARGET,
     resp_request::TARGET,

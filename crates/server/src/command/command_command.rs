@@ -182,7 +182,7 @@ fn write_words<'a>(reply: &mut Reply, words: impl IntoIterator<Item = &'a str>) 
 fn positions(keys: KeySpec) -> (i64, i64, i64) {
     match keys {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
-        KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
+        KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny | KeySpec::OneAndStored { .. } => (1, 1, 1),
         KeySpec::TwoAndBesides => (1, 2, 1),
         KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } | KeySpec::Streams => {
             (0, 0, 0)
@@ -213,6 +213,11 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
             others.iter().for_each(|key_use| write_unknown(reply, key_use));
         }
         (KeySpec::Streams, [only]) => write_streams(reply, only),
+        (KeySpec::OneAndStored { from }, [one, stored, stored_distances]) => {
+            write_range(reply, one, 1, 0, 1);
+            write_keyword(reply, stored, "STORE", from);
+            write_keyword(reply, stored_distances, "STOREDIST", from);
+        }
         (KeySpec::TwoAndBesides, [one, two, others]) => {
             write_range(reply, one, 1, 0, 1);
             write_range(reply, two, 2, 0, 1);
@@ -248,6 +253,24 @@ fn write_streams(reply: &mut Reply, key_use: &str) {
     reply.bulk(b"startfrom");
     reply.integer(1);
     write_find(reply, "range", &[("lastkey", -1), ("keystep", 1), ("limit", 2)]);
+}
+
+/// Writes the specification of one key behind a keyword.
+fn write_keyword(reply: &mut Reply, key_use: &str, keyword: &str, from: u8) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    write_words(reply, key_use.split(' '));
+    reply.bulk(b"begin_search");
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(b"keyword");
+    reply.bulk(b"spec");
+    reply.map(2);
+    reply.bulk(b"keyword");
+    reply.bulk(keyword.as_bytes());
+    reply.bulk(b"startfrom");
+    reply.integer(i64::from(from));
+    write_find(reply, "range", &[("lastkey", 0), ("keystep", 1), ("limit", 0)]);
 }
 
 /// Writes a specification for keys that have no fixed positions.

@@ -1463,6 +1463,7 @@ pub static SETTINGS: &[Setting] = &[
     immutable("databases", "16", "The number of databases."),
     fixed("maxmemory", "0", "There is no limit on memory."),
     fixed("maxmemory-policy", "noeviction", "Keys are never evicted."),
+    fixed("hll-sparse-max-bytes", "3000", COMPACT),
     renamed("hash-max-listpack-entries", "hash-max-ziplist-entries", "512"),
     renamed("hash-max-listpack-value", "hash-max-ziplist-value", "64"),
     renamed("list-max-listpack-size", "list-max-ziplist-size", "-2"),

@@ -7,14 +7,16 @@ use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 19] = [
+const GROUPS: [(Group, &str); 21] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
+    (Group::HyperLogLog, "HyperLogLogs"),
     (Group::Generic, "Keys"),
     (Group::List, "Lists"),
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Geo, "Points on the earth"),
     (Group::Stream, "Streams"),
     (Group::Counter, "Counters"),
     (Group::Limit, "Limiters"),

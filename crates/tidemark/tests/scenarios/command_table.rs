@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// Commands that Redis 7.0 describes differently, and why.
-const DIFFERENT: [(&str, &str); 9] = [
+const DIFFERENT: [(&str, &str); 10] = [
     ("unwatch", "ends subscriptions to reads, too, if it names any"),
+    ("pfcount", "changes nothing: Redis keeps the estimate in the value"),
     ("zrank", "has WITHSCORE, which came with Redis 7.2"),
     ("zrevrank", "has WITHSCORE, which came with Redis 7.2"),
     ("command|getkeys", "explains a command without arguments, as since Redis 7.2"),

@@ -33,6 +33,7 @@ mod dice_resuming;
 mod differential;
 mod differential_events;
 mod disk;
+mod dumps;
 mod failing_syncs;
 mod hanging_disk;
 mod healing;

@@ -40,13 +40,13 @@ fn reply_members<'a>(
     }
 }
 
-fn store(ctx: &mut Context<'_, '_>, key: &[u8], result: SortedSet, event: &'static str) {
+pub(super) fn store(ctx: &mut Context<'_, '_>, key: &[u8], result: SortedSet, event: &'static str) {
     let len = result.len();
     members::store(ctx, key, (result, len), event);
 }
 
 /// Parses a score. Unlike in a range, a number too large or too small for a double is refused.
-fn score(arg: &[u8]) -> Result<f64, CommandError> {
+pub(super) fn score(arg: &[u8]) -> Result<f64, CommandError> {
     /// Integers up to here are exact doubles.
     const EXACT: i64 = 1 << 53;
     if let Some(integer) = parse::canonical_integer(arg).filter(|integer| (-EXACT..=EXACT).contains(integer))
@@ -156,6 +156,11 @@ struct Tally {
 }
 
 fn zadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    add_and_reply(ctx, args).map(|_| ())
+}
+
+/// Runs ZADD. Returns whether it has changed something.
+pub(super) fn add_and_reply(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<bool, CommandError> {
     let (rules, options) = Rules::parse(&args[2..])?;
     let (pairs, rest) = args[2 + options..].as_chunks::<2>();
     if pairs.is_empty() || !rest.is_empty() {
@@ -164,10 +169,11 @@ fn zadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     rules.check(pairs.len())?;
     let tally = add(ctx, args[1], rules, pairs)?;
     if rules.increment {
-        return reply_increment(ctx, &tally);
+        reply_increment(ctx, &tally)?;
+    } else {
+        ctx.reply.count(tally.added + if rules.count_changes { tally.updated } else { 0 });
     }
-    ctx.reply.count(tally.added + if rules.count_changes { tally.updated } else { 0 });
-    Ok(())
+    Ok(tally.added + tally.updated > 0)
 }
 
 fn zincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

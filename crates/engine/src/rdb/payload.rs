@@ -1,0 +1,83 @@
+//! The frame of a dump: content, the version of its format, and a checksum of both.
+//!
+//! ```text
+//! content │ version u16 │ CRC-64 u64
+//! ```
+
+use super::crc64::crc64;
+use super::error::RdbError;
+
+/// Version of the format that we write: Redis 7.0's.
+pub const VERSION_WRITTEN: u16 = 10;
+/// Newest version that we read: Redis 7.2's.
+pub const VERSION_MAX: u16 = 11;
+
+/// Length of what follows the content. Bytes.
+const FOOTER: usize = 10;
+
+/// Completes content to a payload, as `DUMP` and `FUNCTION DUMP` answer. O(bytes).
+pub fn seal(content: &mut Vec<u8>) {
+    content.extend_from_slice(&VERSION_WRITTEN.to_le_bytes());
+    let checksum = crc64(content);
+    content.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Returns the content of a payload. O(bytes).
+///
+/// # Errors
+/// The version is newer than [`VERSION_MAX`], or the checksum is another.
+pub fn open(payload: &[u8]) -> Result<&[u8], RdbError> {
+    let (content, footer) = payload.split_last_chunk::<FOOTER>().ok_or(RdbError::NoPayload)?;
+    let [v0, v1, checksum @ ..] = *footer;
+    let is_known = u16::from_le_bytes([v0, v1]) <= VERSION_MAX;
+    if !is_known || crc64(&payload[..payload.len() - checksum.len()]) != u64::from_le_bytes(checksum) {
+        return Err(RdbError::NoPayload);
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_payload_has_redis_s_footer() {
+        // `SET k 17`, and `DUMP k` of Redis 7.0.15.
+        let mut payload = b"\x00\xc0\x11".to_vec();
+        seal(&mut payload);
+        assert_eq!(payload, b"\x00\xc0\x11\x0a\x00\xe4\x03)E<\xf4+\x1c");
+    }
+
+    #[test]
+    fn a_newer_version_is_refused() {
+        let sealed = |version: u16| {
+            let mut payload = b"\x00\xc0\x11".to_vec();
+            payload.extend_from_slice(&version.to_le_bytes());
+            let checksum = crc64(&payload);
+            payload.extend_from_slice(&checksum.to_le_bytes());
+            payload
+        };
+        assert_eq!(open(&sealed(VERSION_MAX)), Ok(&b"\x00\xc0\x11"[..]));
+        assert_eq!(open(&sealed(0)), Ok(&b"\x00\xc0\x11"[..]));
+        assert_eq!(open(&sealed(VERSION_MAX + 1)), Err(RdbError::NoPayload));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_payload_opens_and_a_damaged_one_does_not(
+            content in proptest::collection::vec(any::<u8>(), 0..100),
+            at: proptest::sample::Index,
+            flip in 1_u8..,
+        ) {
+            let mut payload = content.clone();
+            seal(&mut payload);
+            prop_assert_eq!(open(&payload), Ok(&content[..]));
+            let at = at.index(payload.len());
+            payload[at] ^= flip;
+            prop_assert_eq!(open(&payload), Err(RdbError::NoPayload));
+            prop_assert_eq!(open(&payload[..at.min(9)]), Err(RdbError::NoPayload));
+        }
+    }
+}
