@@ -189,7 +189,7 @@ fn element() -> impl Strategy<Value = Vec<u8>> {
         (0..63_u32, -2..2_i64).prop_map(|(bit, near)| (near - (1_i64 << bit)).to_string().into_bytes()),
         proptest::collection::vec(any::<u8>(), 0..80),
         (any::<u8>(), 0..300_usize).prop_map(|(byte, count)| vec![byte; count]),
-        (4090..4100_usize).prop_map(|count| (0..count).map(|at| (at * at >> 3) as u8).collect()),
+        (4090..4100_usize).prop_map(|count| (0..count).map(|at| (at * at / 8) as u8).collect()),
     ]
 }
 

@@ -12,7 +12,7 @@ use tidemark_engine::{Call, Delivery, Engine, OnceName, Protocol, Reply, Terms, 
 use tidemark_log::Lsn;
 
 /// Commands of one sequence.
-const COMMANDS: usize = 1500;
+const COMMANDS: usize = 2400;
 
 /// The number of keys that lengthen a snapshot's walk, so that it takes several slices of a table
 /// and several frames. Then the bytes of each key's value.
@@ -23,7 +23,7 @@ const FILLER_BYTES: usize = 1100;
 const LARGE: usize = 1500;
 
 /// The number of sequences, each from its own seed.
-const SEQUENCES: u64 = 80;
+const SEQUENCES: u64 = 110;
 
 /// The environment variable that selects the seed of a single sequence.
 const SEED: &str = "TIDEMARK_REPLAY_SEED";

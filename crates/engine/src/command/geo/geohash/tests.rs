@@ -8,8 +8,8 @@ const fn at(longitude: f64, latitude: f64) -> Point {
 #[test]
 fn points_have_the_scores_and_the_hashes_of_redis() {
     for (point, score, geohash) in [
-        (at(13.361389, 38.115556), 3_479_099_956_230_698.0, "sqc8b49rny0"),
-        (at(15.087269, 37.502669), 3_479_447_370_796_909.0, "sqdtr74hyu0"),
+        (at(13.361_389, 38.115_556), 3_479_099_956_230_698.0, "sqc8b49rny0"),
+        (at(15.087_269, 37.502_669), 3_479_447_370_796_909.0, "sqdtr74hyu0"),
         (at(0.0, 0.0), 3_377_699_720_527_872.0, "s0000000000"),
         (at(-180.0, -85.051_128_78), 0.0, "00bh0hbj200"),
         // Both beyond the last part: Redis's score has more than 52 bits here.
