@@ -5,6 +5,7 @@
 //!                                                                     ▲
 //!                      net::event_loop, http: has the term ended? ────┘◄── leadership ◄── node: consensus
 //!
+//!   membership: the directory before it takes part      term_listener: what the consensus decides
 //!   operations: what operators ask for      joining, meeting: what a member asks the others' servers
 //!   seat: which member is this directory?      memory: follows the log, or is at its end
 //!   replacing: damaged data is got from the others
@@ -21,26 +22,31 @@ mod full_disk;
 mod joining;
 mod leadership;
 pub(crate) mod meeting;
+mod membership;
 mod memory;
 mod message;
 mod messages;
 mod node;
+mod node_error;
+mod notices;
 mod operations;
 #[cfg(test)]
 pub(crate) mod planted;
 mod replacing;
 mod seat;
+mod term_listener;
 
 pub use cluster_status::{ClusterStatus, MemberStatus, MissingField};
 #[cfg(test)]
 pub(crate) use consensus::{Confirmation, Status};
 pub(crate) use consensus::{Consensus, Member, NodeId, Refusal, Role, Term, wire_name};
 pub(crate) use leadership::Leadership;
+pub(crate) use membership::Membership;
 pub(crate) use memory::{Ended, keep_with_log};
 pub(crate) use message::Published;
 pub(crate) use messages::Messages;
-pub use node::NodeError;
-pub(crate) use node::{GroupNode, Membership};
+pub(crate) use node::GroupNode;
+pub use node_error::NodeError;
 pub(crate) use operations::{Change, MemberView, Operations, View};
 pub(crate) use replacing::{can_be_missed, requested as requested_replacement};
 pub use seat::SeatError;

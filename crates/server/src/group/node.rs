@@ -1,125 +1,41 @@
 //! This process as a member of a group: its place, its connections, and the consensus over its log.
 
 use super::consensus::{Confirmation, Consensus, Member as MemberView, Refusal, Role, Status};
-use super::joining;
 use super::leadership::Leadership;
+use super::membership::{Membership, Votes, listen, load_tls, own_address};
 use super::message::Published;
 use super::messages::{self, MemberService, Messages};
-use super::replacing::{self, Replacing};
-use super::seat::{Seat, SeatError};
-use crate::config::{ClusterTls, Config, LogStorage};
+use super::node_error::NodeError;
+use super::notices::{Events, Notice};
+use super::replacing::Replacing;
+use super::seat::Seat;
+use super::term_listener::{Listener, known, others, roster};
+use crate::config::{ClusterTls, Config};
 use crate::observe::operator_line::{RepeatedLines, say};
 use crate::version;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidemark_cluster::RandomId;
-use tidemark_cluster::net::{Build, Identity, Lane, NetEvents, NetSettings, Peer, Roster, TcpTransport, Tls};
-use tidemark_cluster::suspicion::{BootId, Start, Suspicion, SuspicionFile};
+use tidemark_cluster::net::{Build, Identity, Lane, NetSettings, TcpTransport, Tls};
+use tidemark_cluster::suspicion::SuspicionFile;
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{
-    Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, Regained, Settings,
-    Term, TermListener, VoteStore, found_alone,
+    Consensus as _, Group, GroupId, GroupParts, Heal, Level, Member, Members, NodeId, RandomId, Regained,
+    Settings, Term,
 };
 use tidemark_fault::{Fault, is_planted};
-use tidemark_log::{Durability, Log, Lsn, Member as LogMember, Storage};
+use tidemark_log::{Durability, Log, Member as LogMember};
 
 /// The only group of a cluster.
 const GROUP: GroupId = GroupId(0);
-/// File of the votes, in the data directory.
-const VOTE_FILE: &str = "vote";
 /// How often the founder looks whether the others are there.
 const FOUNDING_PAUSE: Duration = Duration::from_millis(20);
 /// How long a change of the level waits for what was accepted before.
 const LEVEL_PATIENCE: Duration = Duration::from_secs(2);
-/// Lines about connections that wait to be written.
-const NOTICES_MAX: usize = 16;
-
-/// Why this process cannot be a member.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// The directory's place is unknown, or is another one.
-    #[error(transparent)]
-    Seat(#[from] SeatError),
-    /// The settings name no member.
-    #[error(
-        "cluster-node is {node}, and cluster-members has {members}: give each member its own number of the list"
-    )]
-    Unlisted {
-        /// The member that the settings name.
-        node: NodeId,
-        /// The members.
-        members: String,
-    },
-    /// The member cannot join a cluster.
-    #[error("this member cannot join a cluster: {0}")]
-    Join(String),
-    /// A setting does not fit a member.
-    #[error("a member of a cluster cannot have {what}")]
-    Setting {
-        /// What is set.
-        what: &'static str,
-    },
-    /// The directory has data of a server that was alone, and the member gets that of the others.
-    #[error(
-        "{dir} has data, and a member that is not alone begins without any: give it an empty directory. Data of a \
-         single server begins a cluster of its own, which the others join: start it with only itself in \
-         cluster-members, and the others with empty directories and cluster-join",
-        dir = dir.display()
-    )]
-    Occupied {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// What the member has voted is lost.
-    #[error(
-        "{} is that of a member, and lacks the file `vote`: what the member has voted is unknown; restore the file, \
-         or let a new member take its place with an empty directory", dir.display()
-    )]
-    Votes {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// The address for other members cannot be used.
-    #[error("cannot listen for other members on {address}: {error}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The member may have forgotten what it has voted.
-    #[error(
-        "this member does not take part: {0}. If all other members run and have the log, or a loss is acceptable, \
-         start it with --cluster-accept-loss yes"
-    )]
-    Suspect(Suspicion),
-    /// The log, or what says where it begins, is damaged.
-    #[error("the data of this member is damaged: {0}")]
-    Damaged(io::Error),
-    /// Damaged data is not replaced.
-    #[error("this member does not take part: {0}")]
-    NotReplaced(String),
-    /// There is no TLS with these settings.
-    #[error("{0}")]
-    Tls(String),
-    /// A file or a thread of the member failed.
-    #[error("cannot take part in the cluster: {0}")]
-    Start(io::Error),
-}
-
-// Not derived: the message has the error, which would be its source and be printed twice.
-impl From<io::Error> for NodeError {
-    fn from(error: io::Error) -> NodeError {
-        NodeError::Start(error)
-    }
-}
 
 /// This process as a member of a group.
 pub(crate) struct GroupNode {
@@ -142,142 +58,6 @@ pub(crate) struct GroupNode {
     replacing: Replacing,
     /// Whether the member had no vote when it started.
     began_suspect: bool,
-}
-
-/// The directory as that of a member, before its log is opened and until it takes part.
-pub(crate) struct Membership {
-    seat: Seat,
-    suspicion: SuspicionFile,
-    /// The data was just removed: only a leader that has caught the member up gives it its vote.
-    is_empty: bool,
-}
-
-impl Membership {
-    /// Finds out which member this directory is, if it is one or the settings make it one. The directory
-    /// exists. Nothing is written before all settings of a member are known to fit.
-    pub(crate) fn open(config: &Config, storage: &dyn Storage) -> Result<Option<Membership>, NodeError> {
-        let found = Seat::read(&config.dir)?;
-        let is_first = found.is_none();
-        if is_first && config.cluster_node == 0 {
-            if config.cluster_join.is_empty() {
-                return Ok(None);
-            }
-            let reason = "set cluster-node to a number that no member has had";
-            return Err(NodeError::Join(reason.to_owned()));
-        }
-        load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
-        if config.log_storage == LogStorage::Memory {
-            return Err(NodeError::Setting {
-                what: "its log in memory: it must not forget what it acknowledged",
-            });
-        }
-        let seat = match found {
-            None => first_seat(config, NodeId(config.cluster_node), storage)?,
-            Some(seat) => {
-                if config.cluster_node != 0 {
-                    seat.check(&config.dir, NodeId(config.cluster_node))?;
-                }
-                seat
-            }
-        };
-        // What it acknowledged before is known to have survived, or its loss was accepted.
-        let is_new = is_first || seat.begins_alone;
-        if is_first {
-            // Before the directory is a member's: a member without the file has lost its votes.
-            VoteFile::open(&config.dir)?;
-            if !seat.begins_alone {
-                seat.write(&config.dir)?;
-            }
-        } else if !config.dir.join(VOTE_FILE).try_exists()? {
-            return Err(NodeError::Votes { dir: config.dir.clone() });
-        }
-        let start = Start {
-            boot: BootId::current(),
-            acknowledges_unsynced: config.durability != Durability::Always,
-            is_new,
-        };
-        let mut suspicion = SuspicionFile::begin(&config.dir, start)?;
-        let damage = replacing::requested(&config.dir)?;
-        if let Some(damage) = &damage {
-            // The request is durable before this is.
-            suspicion.note_damage()?;
-            if let Some(worse) = suspicion.suspicion().filter(|found| found.may_have_forgotten_votes()) {
-                return Err(NodeError::Suspect(worse));
-            }
-            replacing::replace(config, &seat, storage, damage).map_err(NodeError::NotReplaced)?;
-        }
-        Ok(Some(Membership { seat, suspicion, is_empty: damage.is_some() }))
-    }
-
-    /// Has the next start of a member replace its data, which is damaged. Returns false if the directory is
-    /// none of a member, or the data must not be replaced.
-    pub(crate) fn request_replacement(config: &Config, damage: &str) -> Result<bool, NodeError> {
-        let vote = config.dir.join(VOTE_FILE).try_exists()?;
-        if Seat::read(&config.dir)?.is_none() || !vote {
-            return Ok(false);
-        }
-        let start = Start { boot: BootId::current(), acknowledges_unsynced: true, is_new: false };
-        let mut suspicion = SuspicionFile::begin(&config.dir, start)?;
-        Ok(replacing::report(replacing::request(&config.dir, &mut suspicion, damage), damage))
-    }
-
-    /// Makes the directory the only member of its group, if it is to become that, now that its log is open.
-    /// If this is interrupted, the next start does it again.
-    pub(crate) fn begin_alone(
-        &mut self,
-        config: &Config,
-        log: &Log,
-        member: &LogMember,
-    ) -> Result<(), NodeError> {
-        if !self.seat.begins_alone {
-            return Ok(());
-        }
-        // The log can be opened: from here on the directory is a member's.
-        self.seat.write(&config.dir)?;
-        let own = self.seat.founders.iter().find(|founder| founder.id == self.seat.node);
-        let own = own.ok_or_else(|| io::Error::other("the file `group` does not name the member itself"))?;
-        let own = Member { directory: Some(self.seat.directory), ..own.clone() };
-        let (votes, ballot) = VoteFile::open(&config.dir)?;
-        found_alone(log, member, &mut Votes(votes), ballot.as_deref(), own, version::build().level)?;
-        self.suspicion.end_recovery(false)?;
-        self.seat.begins_alone = false;
-        self.seat.write(&config.dir)?;
-        say(&format!(
-            "this directory is member {} of a cluster of its own, with all its data; let others join it",
-            self.seat.node
-        ));
-        Ok(())
-    }
-
-    /// Returns what the numbers of this directory's block files begin with: snapshots bring those of other
-    /// directories.
-    pub(crate) fn part_of_numbers(&self) -> u64 {
-        let (part, _) = self.seat.directory.0.split_first_chunk().expect("an id has 16 bytes");
-        u64::from_le_bytes(*part)
-    }
-
-    /// Notes that the log is open. What could be damage is refused there, not cut.
-    ///
-    /// # Errors
-    /// The member may have forgotten what it has voted, and that is not accepted.
-    pub(crate) fn end_recovery(&mut self, config: &Config) -> Result<(), NodeError> {
-        self.suspicion.end_recovery(false)?;
-        let Some(suspicion) = self.suspicion.suspicion() else { return Ok(()) };
-        if config.cluster_accept_loss && !self.is_empty {
-            say("warning: this member takes part although it may have lost what it acknowledged");
-            return Ok(self.suspicion.heal()?);
-        }
-        if suspicion.may_have_forgotten_votes() {
-            return Err(NodeError::Suspect(suspicion));
-        }
-        say(&format!(
-            "warning: this member may have lost what it acknowledged: {suspicion}. It does not vote until a leader \
-             that was elected without it has caught it up. If no leader is elected, because most members are in \
-             this state, `tidemark cluster recover` says what could be lost, and accepts that; or restart them with \
-             --cluster-accept-loss yes: what they lost is gone"
-        ));
-        Ok(())
-    }
 }
 
 /// The thread that founds the group.
@@ -674,12 +454,6 @@ impl Consensus for GroupNode {
     }
 }
 
-/// Reads the files for TLS between members, if there are any.
-fn load_tls(tls: &ClusterTls) -> Result<Option<Tls>, String> {
-    let Some(files) = tls.files()? else { return Ok(None) };
-    Tls::load(&files).map(Some).map_err(|error| error.to_string())
-}
-
 /// Returns what ends the suspicion once a leader has caught the member up, or the loss is accepted.
 fn heal(suspicion: &Arc<Mutex<Option<SuspicionFile>>>, events: &Arc<Events>) -> Heal {
     let (suspicion, events) = (Arc::clone(suspicion), Arc::clone(events));
@@ -693,274 +467,4 @@ fn heal(suspicion: &Arc<Mutex<Option<SuspicionFile>>>, events: &Arc<Events>) -> 
         }));
         Ok(())
     })
-}
-
-/// Finds a directory's first place. It must be able to take part there.
-fn first_seat(config: &Config, node: NodeId, storage: &dyn Storage) -> Result<Seat, NodeError> {
-    let has_data = Log::is_in(storage)?;
-    let founders = config.cluster_members.clone();
-    let is_alone = config.cluster_join.is_empty() && founders.len() == 1;
-    if has_data && !is_alone {
-        return Err(NodeError::Occupied { dir: config.dir.clone() });
-    }
-    let seat = if config.cluster_join.is_empty() {
-        if !founders.iter().any(|member| member.id == node) {
-            let members = founders.iter().map(|member| member.id.to_string()).collect::<Vec<_>>().join(", ");
-            let members =
-                if members.is_empty() { "no members".to_owned() } else { format!("the members {members}") };
-            return Err(NodeError::Unlisted { node, members });
-        }
-        // No other member has to know the name yet.
-        let cluster = if is_alone { RandomId::draw()? } else { cluster_of(&founders) };
-        let directory = RandomId::draw()?;
-        Seat { cluster, node, directory, founders, joins: false, begins_alone: has_data }
-    } else {
-        joining::seat(config, node).map_err(NodeError::Join)?
-    };
-    let own = own_address(&seat);
-    listen(&own).map_err(|error| NodeError::Listen { address: own, error })?;
-    Ok(seat)
-}
-
-/// Returns the name of the cluster that these members found: the same at each of them.
-fn cluster_of(founders: &[Member]) -> RandomId {
-    use sha2::{Digest as _, Sha256};
-    let mut sorted: Vec<&Member> = founders.iter().collect();
-    sorted.sort_by_key(|member| member.id);
-    let mut hash = Sha256::new();
-    for member in sorted {
-        hash.update(format!("{}={}/{}\n", member.id, member.peer_address, member.client_address));
-    }
-    let hash = hash.finalize();
-    let mut id = [0; 16];
-    id.copy_from_slice(&hash[..16]);
-    RandomId(id)
-}
-
-/// Returns the other members.
-fn others(me: NodeId, members: &[Member]) -> Vec<NodeId> {
-    members.iter().map(|member| member.id).filter(|id| *id != me).collect()
-}
-
-/// Returns the members by the newest entry that names them. Until that names this member, which has not got
-/// all entries yet, those that it was told of when it joined are members too.
-fn known(me: NodeId, members: &[Member], founders: &[Member]) -> Vec<Member> {
-    let mut known = members.to_vec();
-    if members.iter().all(|member| member.id != me) {
-        let is_new = |founder: &&Member| members.iter().all(|member| member.id != founder.id);
-        known.extend(founders.iter().filter(is_new).cloned());
-    }
-    known
-}
-
-/// Returns the members that a member admits: all others.
-fn roster(me: NodeId, members: &[Member]) -> Roster {
-    let others = members.iter().filter(|member| member.id != me);
-    let peer = |member: &Member| {
-        (member.id, Peer { address: member.peer_address.clone(), directory: member.directory })
-    };
-    Roster { peers: others.map(peer).collect(), admits_unlisted: false }
-}
-
-fn own_address(seat: &Seat) -> String {
-    let own = seat.founders.iter().find(|member| member.id == seat.node);
-    own.map(|member| member.peer_address.clone()).unwrap_or_default()
-}
-
-fn listen(address: &str) -> io::Result<TcpListener> {
-    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
-    TcpListener::bind(&addresses[..])
-}
-
-/// The file of the vote, as the consensus sees it.
-struct Votes(VoteFile);
-
-impl VoteStore for Votes {
-    fn save(&mut self, ballot: &[u8]) -> io::Result<()> {
-        self.0.save(ballot)
-    }
-}
-
-/// Passes on what the group decides: to memory, and to the network.
-struct Listener {
-    me: NodeId,
-    replacing: Replacing,
-    founders: Vec<Member>,
-    leadership: Arc<Leadership>,
-    messages: Arc<Messages>,
-    events: Arc<Events>,
-    /// `None` until the member is connected.
-    transport: OnceLock<TcpTransport>,
-}
-
-impl TermListener for Listener {
-    fn begin_term(&self, term: Term, lsn: Lsn) {
-        self.messages.begin_term(term);
-        self.leadership.begin_term(term, lsn);
-    }
-
-    fn end_term(&self, _term: Term) {
-        self.messages.end_term();
-        self.leadership.end_term();
-    }
-
-    fn level(&self, level: Level) {
-        if let Some(transport) = self.transport.get() {
-            transport.set_level(level);
-        }
-        self.leadership.note_level(level);
-    }
-
-    fn damaged(&self, damage: &str) {
-        let (replacing, leadership) = (self.replacing.clone(), Arc::clone(&self.leadership));
-        let damage = damage.to_owned();
-        // The consensus does not wait for the disk. Without the thread, the scrub finds the damage.
-        let thread = std::thread::Builder::new().name("tidemark-damage".to_owned());
-        drop(thread.spawn(move || {
-            if replacing.request(&damage)
-                && let Some(server) = leadership.server()
-            {
-                server.stop_gracefully();
-            }
-        }));
-    }
-
-    fn progressed(&self) {
-        if let Some(server) = self.leadership.server() {
-            server.inboxes.iter().for_each(|inbox| inbox.copies_moved());
-        }
-    }
-
-    fn snapshot_wanted(&self) {
-        if let Some(server) = self.leadership.server()
-            && server.engine.is_loaded()
-        {
-            server.snapshots.request(None);
-        }
-    }
-
-    fn snapshot_unsent(&self, to: NodeId, reason: &str) {
-        let line = format!(
-            "warning: member {to} lacks what this leader no longer has in its log, and does not get a snapshot: \
-             {reason}; it is tried again"
-        );
-        self.events.tell(Notice::Repeated { kind: format!("a snapshot to {to}"), line });
-    }
-
-    fn snapshot_refused(&self, reason: &str) {
-        let line = format!(
-            "warning: this member needs a snapshot of the leader, and does not take it: {reason}. It stays behind \
-             until that is repaired; the leader tries it again by itself"
-        );
-        self.events.tell(Notice::Repeated { kind: "a snapshot of the leader".to_owned(), line });
-    }
-
-    fn end_log(&self, end: Lsn) {
-        self.leadership.end_log(end);
-    }
-
-    fn cut(&self, lsn: Lsn) {
-        self.leadership.cut(lsn);
-    }
-
-    fn install(&self, install: &mut dyn FnMut()) {
-        say("this member lacks what the others keep of the log: it installs a snapshot of the leader");
-        self.leadership.replace_log(install);
-    }
-
-    fn close_gate(&self) -> Result<(), String> {
-        self.leadership.close_gate()
-    }
-
-    fn send_answers(&self) {
-        self.leadership.send_answers();
-    }
-
-    fn open_gate(&self) {
-        self.leadership.open_gate();
-    }
-
-    fn members(&self, members: &[Member]) {
-        self.messages.set_peers(others(self.me, members));
-        if let Some(transport) = self.transport.get() {
-            transport.set_roster(roster(self.me, &known(self.me, members, &self.founders)));
-        }
-    }
-}
-
-/// What the operator is told.
-enum Notice {
-    /// Of what fails again and again, as connections do: rarely.
-    Repeated {
-        /// What it is about.
-        kind: String,
-        line: String,
-    },
-    /// Of the member.
-    Member(&'static str),
-}
-
-/// Tells the operator what fails, from a thread of its own: standard error may block, and the consensus must
-/// not wait for it.
-struct Events {
-    notices: SyncSender<Notice>,
-}
-
-impl Events {
-    fn start(mut lines: RepeatedLines) -> io::Result<Events> {
-        let (notices, written) = std::sync::mpsc::sync_channel::<Notice>(NOTICES_MAX);
-        std::thread::Builder::new().name("tidemark-notices".to_owned()).spawn(move || {
-            // Until the connections are closed.
-            written.iter().for_each(|notice| match notice {
-                Notice::Repeated { kind, line } => lines.write(&kind, &line),
-                Notice::Member(notice) => say(notice),
-            });
-        })?;
-        Ok(Events { notices })
-    }
-
-    /// Has a line written. Those beyond the queue are left out.
-    fn tell(&self, notice: Notice) {
-        let _ = self.notices.try_send(notice);
-    }
-}
-
-impl NetEvents for Events {
-    fn heartbeats_closed(&self, _peer: NodeId) {}
-
-    fn connection_failed(&self, peer: Option<NodeId>, error: &str) {
-        let line = match peer {
-            Some(peer) => format!("warning: the connection with member {peer}: {error}"),
-            None => format!("warning: a connection to the port for other members: {error}"),
-        };
-        self.tell(Notice::Repeated { kind: without_ports(&line), line });
-    }
-}
-
-/// Returns a line about a connection without the ports in it: each connection of a client has another one.
-fn without_ports(line: &str) -> String {
-    let mut kind = String::with_capacity(line.len());
-    let mut is_port = false;
-    for character in line.chars() {
-        is_port = character == ':' || (is_port && character.is_ascii_digit());
-        if !is_port || character == ':' {
-            kind.push(character);
-        }
-    }
-    kind
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_about_the_connections_of_one_host_are_of_one_kind() {
-        let line = |port: u16, node: u64| {
-            without_ports(&format!("warning: a connection from 10.0.0.9:{port}: node {node} is no member"))
-        };
-        assert_eq!(line(50_000, 4), line(50_002, 4));
-        assert_ne!(line(50_000, 4), line(50_000, 5));
-        assert_eq!(without_ports("a: 12:34 56"), "a: 12: 56");
-    }
 }
