@@ -199,9 +199,9 @@ fn each_pair(
         Ok(())
     });
     if is_ziplist {
-        ziplist::each(&bytes, &mut pair)?
+        ziplist::each(&bytes, &mut pair)?;
     } else {
-        listpack::each(&bytes, &mut pair)?
+        listpack::each(&bytes, &mut pair)?;
     }
     if first.is_some() { Err(UNPAIRED) } else { Ok(()) }
 }

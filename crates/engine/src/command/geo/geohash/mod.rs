@@ -48,7 +48,7 @@ impl Degrees {
     /// Returns the middle of a part, inside the range.
     fn middle(self, part: u32, steps: u8) -> f64 {
         let (low, high) = self.ends(part, steps);
-        ((low + high) / 2.0).clamp(self.min, self.max)
+        f64::midpoint(low, high).clamp(self.min, self.max)
     }
 }
 
