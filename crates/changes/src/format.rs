@@ -96,7 +96,7 @@ impl Format {
         let (mut commands, mut count) = (Vec::new(), 0);
         for change in changes {
             let change = change.map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
-            if change.is_of_sessions() {
+            if change.is_internal() {
                 continue;
             }
             count += 1;

@@ -11,6 +11,7 @@ use crate::event::EventDesk;
 use crate::keyspace::{Keyspace, NextDue};
 use crate::persist::level;
 use crate::random::{Chance, SecretSource};
+use crate::script::Scripts;
 use crate::tracking::Tracking;
 use crate::watch::Registry;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Engine {
     events: EventDesk,
     /// Clients that cache what they read.
     tracking: Tracking,
+    /// Scripts that clients have sent.
+    scripts: Scripts,
     /// Memory for the points of sealed blocks, in bytes.
     series_memory: AtomicUsize,
     /// The highest level of records that may be appended.
@@ -61,6 +64,7 @@ impl Engine {
             registry: Registry::default(),
             events: EventDesk::default(),
             tracking: Tracking::default(),
+            scripts: Scripts::default(),
             series_memory: AtomicUsize::new(usize::MAX),
             level: AtomicU8::new(if is_in_group { level::FIRST } else { level::NEWEST }),
         }
@@ -125,6 +129,11 @@ impl Engine {
 
     pub(crate) fn tracking(&self) -> &Tracking {
         &self.tracking
+    }
+
+    /// The scripts that clients have sent.
+    pub fn scripts(&self) -> &Scripts {
+        &self.scripts
     }
 
     /// A random number, for uses that reach neither the log nor a reply.

@@ -18,6 +18,7 @@
 //! | [`tracking`], [`event`] | client-side caching; keyspace notifications |
 //! | [`blocking`] | clients that block until a key has an element to take |
 //! | `persist` | [`record`]s, [`change`]s, [`Snapshot`]s and their replay |
+//! | [`script`] | Lua scripts: their store, and how they run |
 //! | `housekeeping` | work that becomes due without a command |
 //! | `observe`, `wire` | figures for operators; encoding of replies |
 //!
@@ -27,11 +28,13 @@
 //! value, keyspace::{entry, table}, wire, watch::{part, touched}, command::{parse, bounds}
 //! keyspace ─► blocking::wait_queue, watch::interest ─► watch::index, tracking::table
 //! persist::points
-//! context ─► event
+//! script::publication ─► context ─► event
 //! command: row ─► handlers ─► rows ─► table
 //! persist::{added_points, change}, watch::reading, watch::replay::scope
+//! script::{busy, host, command, keys_of_text, function_table} ─► script::store
 //! Engine, the struct
 //! execute::{admission, leading, locking, running, logging}
+//! script::functions ─► script::{calling, running}
 //! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
 //! watch::registry ─► execute::serving ─► execute::{execution, run_together, once, transaction}
 //! persist::{apply, loader, snapshot, digest} ─► persist::{following, taking}, watch::replay, observe
@@ -56,6 +59,7 @@ mod observe;
 mod persist;
 mod random;
 pub mod rdb;
+pub mod script;
 pub mod tracking;
 pub mod value;
 pub mod watch;

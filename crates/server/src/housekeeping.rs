@@ -5,6 +5,8 @@ use tidemark_engine::{DUE_WORK, Engine};
 
 /// Delay of work that appends to the log while that has no room, in milliseconds.
 const ROOM_PAUSE_MS: u64 = 100;
+/// Delay of work while a script runs that may take long, in milliseconds.
+const SCRIPT_PAUSE_MS: u64 = 10;
 
 /// When each kind of work may run next, in milliseconds since 1970.
 #[derive(Default)]
@@ -29,6 +31,11 @@ impl Housekeeping {
             let earliest = &self.earliest_ms[index];
             if work.needs_room && !engine.log().has_room() {
                 earliest.store(now_ms + ROOM_PAUSE_MS, Ordering::Relaxed);
+                continue;
+            }
+            // It would wait for the locks of the script.
+            if engine.scripts().running().any() {
+                earliest.store(now_ms + SCRIPT_PAUSE_MS, Ordering::Relaxed);
                 continue;
             }
             let before = earliest.load(Ordering::Relaxed);

@@ -59,6 +59,7 @@ mod net;
 mod observe;
 pub mod resp;
 mod run;
+mod scripts;
 mod sealing_thread;
 mod server;
 mod session;

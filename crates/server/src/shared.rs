@@ -18,6 +18,7 @@ use crate::net::outbox::Until;
 use crate::net::pause::Pause;
 use crate::observe::counters::{Counters, ErrorCounts, Rates, Totals};
 use crate::observe::operator_line::OperatorLine;
+use crate::scripts::host::ServerOfScripts;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::subscription::channel_registry::ChannelRegistry;
@@ -146,6 +147,8 @@ impl Shared {
         }
         self.configure(engine, &self.settings.current(), self.clock.now_us());
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&self.keyspace_events));
+        let host = ServerOfScripts::new(Arc::clone(&self.pubsub), &self.clock);
+        engine.scripts().set_host(Arc::new(host));
     }
 
     /// Applies the settings that the engine stores.

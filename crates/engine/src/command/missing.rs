@@ -2,10 +2,6 @@
 
 /// Redis commands that are missing, by family: the beginning of a sentence, and the names.
 const FAMILIES: &[(&str, &[&str])] = &[
-    (
-        "scripts and functions are",
-        &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script"],
-    ),
     ("users with rights are", &["acl"]),
     ("clusters are", &["asking", "cluster", "readonly", "readwrite"]),
     ("replicas are", &["failover", "psync", "replconf", "replicaof", "slaveof", "sync"]),

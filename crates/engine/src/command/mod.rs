@@ -53,7 +53,7 @@ pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
 pub use keyspace_wide::{COUNT_KEYS_IN_SLOT, KEYS_IN_SLOT};
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
-pub use row::{Command, Handler, Run, Serve};
+pub use row::{Command, Handler, LibraryAction, Run, ScriptAction, Serve};
 pub(crate) use series::{begin_following, decode_followed, find_series, replay_points};
 pub use similar::similar;
 pub(crate) use streams::check_repeatable;

@@ -21,11 +21,39 @@ pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<
 /// all keys that are read with the key are locked.
 pub(crate) type IsReady = fn(&Keys<'_>, key: &[u8], args: &[&[u8]]) -> bool;
 
+/// What a command does with scripts or functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptAction {
+    /// Runs the script whose text is the first argument.
+    Text,
+    /// Runs the script with the SHA-1 in the first argument.
+    Id,
+    /// Runs the function that the first argument names.
+    Function,
+    /// Changes or shows the libraries of functions.
+    Libraries(LibraryAction),
+}
+
+/// What a command does with the libraries of functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryAction {
+    /// Adds one, or replaces it.
+    Load,
+    /// Removes one.
+    Delete,
+    /// Removes all.
+    Flush,
+    /// Shows them.
+    List,
+}
+
 /// What executes a command.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// The engine, on keys.
     Keys(Handler),
+    /// The engine, as a script or function that the arguments name, or on the libraries of functions.
+    Script(ScriptAction),
     /// Another crate, which knows the command by this number of its own.
     Outside(u16),
     /// A subcommand, chosen by the first argument.
@@ -223,6 +251,12 @@ impl Command {
         self.syntax = syntax;
         self.summary = summary;
         self
+    }
+
+    /// Whether it may read keys that a value links to.
+    #[inline]
+    pub(crate) fn follows_links(&self) -> bool {
+        self.group.follows_links() || self.group == Group::Scripting
     }
 
     /// Whether it may bring a series or a lens to one of its keys that had none, or other labels.

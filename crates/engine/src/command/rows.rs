@@ -5,6 +5,7 @@ use super::{
     bits, counters, dumps, geo, hashes, hyper_log_logs, keys, keyspace_wide, lenses, limits, lists, once,
     pools, series, sets, sort, sorted_sets, streams, strings,
 };
+use crate::script;
 
 /// Returns all of them, in the order of their chapters.
 pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
@@ -27,6 +28,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         pools::rows::COMMANDS,
         series::rows::COMMANDS,
         lenses::rows::COMMANDS,
+        script::command::COMMANDS,
     ]
     .into_iter()
     .flatten()
@@ -34,5 +36,5 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
 
 /// Returns the rows that only the log has, and clients cannot send.
 pub(super) fn logged_rows() -> impl Iterator<Item = &'static Command> {
-    pools::rows::LOGGED.iter().chain(once::LOGGED)
+    pools::rows::LOGGED.iter().chain(once::LOGGED).chain(script::command::LOGGED)
 }

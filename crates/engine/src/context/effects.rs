@@ -3,6 +3,7 @@
 use crate::blocking::waiter::Block;
 use crate::error::CommandError;
 use crate::execute::noted::Noted;
+use crate::script::Publication;
 use crate::wire::reply::Reply;
 use tidemark_log::Lsn;
 
@@ -39,6 +40,10 @@ pub(crate) struct RareEffects {
     pub(crate) rewritten: Vec<Rewritten>,
     /// An argument of the command to log in place of the client's, with its position.
     pub(crate) chosen: Option<(usize, Box<[u8]>)>,
+    /// What the commands of a script have changed, for the log in place of the command itself.
+    pub(crate) recorded: Vec<Vec<u8>>,
+    /// Messages that a script has published.
+    pub(crate) published: Vec<Publication>,
     /// Keys that were found expired and removed.
     pub(crate) expired: Vec<Vec<u8>>,
     /// Keys that received something that blocked clients may wait for, each with its database.
@@ -101,6 +106,10 @@ impl Effects {
 
     pub(crate) fn take_rare(&mut self) -> RareEffects {
         self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
+    }
+
+    pub(crate) fn take_published(&mut self) -> Vec<Publication> {
+        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.published))
     }
 
     pub(crate) fn take_noted(&mut self) -> Vec<Noted> {

@@ -1,7 +1,7 @@
 //! Keyspace events, collected until they are published.
 
 use super::classes::EventClasses;
-use crate::keyspace::SESSIONS;
+use crate::keyspace::is_internal;
 use std::ops::Range;
 
 /// An event of a key.
@@ -39,9 +39,9 @@ impl Events {
         self.0.as_ref().is_some_and(|gathered| gathered.wanted.contains(class))
     }
 
-    /// Adds an event. Of the database of sessions, which clients do not see, there are none.
+    /// Adds an event. Of databases that clients do not see there are none.
     pub(crate) fn add(&mut self, class: EventClasses, db: u8, name: &'static str, key: &[u8]) {
-        if db == SESSIONS {
+        if is_internal(db) {
             return;
         }
         if let Some(gathered) = self.0.as_mut().filter(|gathered| gathered.wanted.contains(class)) {

@@ -8,6 +8,7 @@ use crate::error::CommandError;
 use crate::execute::call::{Call, Terms};
 use crate::execute::moment::Moment;
 use crate::housekeeping::counter_commits::note_leases;
+use crate::script::Publication;
 use crate::value::links::LinkUse;
 use crate::wire::reply::Reply;
 use std::collections::HashSet;
@@ -24,6 +25,8 @@ pub struct Executed<'e> {
     pub durable: bool,
     /// Set if the command found nothing to take and wrote no reply: the client must block.
     pub block: Option<Box<Blocked<'e>>>,
+    /// Messages that a script has published. They may show the change: send them after its record.
+    pub published: Vec<Publication>,
 }
 
 impl Engine {
@@ -74,15 +77,16 @@ impl Engine {
         let revealed = if keys.effects.reveals_logged { lsn.or_else(|| Some(self.applied())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;
-        let block = if keys.concern_others() || terms.reader.is_some() {
-            self.attend(call, terms, keys, lsn, durable, reply)
+        let (block, published) = if keys.concern_others() || terms.reader.is_some() {
+            let published = keys.effects.take_published();
+            (self.attend(call, terms, keys, lsn, durable, reply), published)
         } else {
-            None
+            (None, Vec::new())
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: revealed.or(Some(awaited)), durable: true, block };
+            return Executed { lsn: revealed.or(Some(awaited)), durable: true, block, published };
         }
-        Executed { lsn: revealed, durable, block }
+        Executed { lsn: revealed, durable, block, published }
     }
 
     /// Prepares a command's keys in a group: see [`Engine::is_in_group`].
@@ -90,7 +94,7 @@ impl Engine {
     fn expire_met<'e>(&'e self, call: &Call<'_>, keys: &mut Keys<'e>) {
         let Call { command, db, args, now_us } = *call;
         let lock = || self.lock_for(call);
-        if !command.keys.concerns_all(args) {
+        if !self.concerns_all(command, args) {
             self.expire_first(keys, || command.keys.keys(args).map(|key| (db, key)), lock);
         } else if command.is(flags::READONLY) && self.has_due(now_us) {
             self.expire_between(keys, &lock, &|now_us| self.expire_some(now_us));
@@ -152,7 +156,7 @@ impl Engine {
     /// them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
-        if command.keys.concerns_all(args) {
+        if self.concerns_all(command, args) {
             return self.applied();
         }
         let mut open: Vec<Box<[u8]>> = command.keys.keys(args).map(Box::from).collect();

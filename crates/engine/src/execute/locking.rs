@@ -44,7 +44,7 @@ impl Engine {
             (KeySpec::Range { first: 1, last: 1, .. }, [_, key, ..]) => self.lock_one(key),
             // Locks each shard when it visits it.
             (KeySpec::Each, _) => self.lock_shards([]),
-            (keys, args) if keys.concerns_all(args) => Locked::All(self.keyspace().lock_all()),
+            (_, args) if self.concerns_all(call.command, args) => Locked::All(self.keyspace().lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
         };
         let keys = || call.command.keys.keys(call.args);
@@ -60,7 +60,7 @@ impl Engine {
             } else {
                 locked
             }
-        } else if call.command.group.follows_links() && locked.any(has_links) {
+        } else if call.command.follows_links() && locked.any(has_links) {
             self.close(locked, Access::Read, &keys, &|_| false)
         } else {
             locked

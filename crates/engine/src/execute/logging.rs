@@ -85,6 +85,9 @@ impl Engine {
         reply: &mut Reply,
         mark: usize,
     ) -> Option<Lsn> {
+        if !rare.recorded.is_empty() {
+            return self.append_transaction(&rare.recorded, room, call.now_us, reply, mark);
+        }
         if effects.changed && rare.rewritten.is_empty() {
             let result = self.log().append_into(room, call.now_us, kind::COMMAND, |into| {
                 encode_chosen(into, call, rare);
@@ -197,6 +200,11 @@ fn encode_chosen(into: &mut Vec<u8>, call: &Call<'_>, rare: &RareEffects) {
 pub(crate) fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
     if !effects.changed {
         return encode_expired(call.db, effects, payloads);
+    }
+    if let Some(rare) = effects.rare()
+        && !rare.recorded.is_empty()
+    {
+        return payloads.extend_from_slice(&rare.recorded);
     }
     if effects.rare().is_none_or(|rare| rare.rewritten.is_empty()) {
         let mut payload = Vec::new();

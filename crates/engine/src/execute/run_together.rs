@@ -95,7 +95,7 @@ impl Engine {
             self.serve(keys, ready);
         }
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], None));
-        Some(Executed { lsn, durable: false, block: None })
+        Some(Executed { lsn, ..Executed::default() })
     }
 
     /// As [`Engine::admit`], for all commands of a run.

@@ -12,6 +12,9 @@ impl Engine {
     #[inline]
     pub(crate) fn run(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
         let Run::Keys(handler) = call.command.run else {
+            if let Run::Script(named) = call.command.run {
+                return self.run_script(named, call, keys, reply);
+            }
             reply.error_text("ERR this command belongs to the connection and cannot run on keys");
             return;
         };

@@ -204,7 +204,7 @@ impl Engine {
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
         let (mut leased, mut awaited, mut reveals_logged) = (Vec::new(), Lsn::ZERO, false);
-        let mut expired = Vec::new();
+        let (mut expired, mut published) = (Vec::new(), Vec::new());
         for call in calls {
             keys.select(call.db);
             keys.see_expired(is_in_group && !call.command.is(flags::WRITE));
@@ -221,6 +221,7 @@ impl Engine {
             ready.extend(rare.ready);
             noted.extend(rare.noted);
             leased.extend(rare.leased);
+            published.extend(rare.published);
             if let Some(reader) = terms.reader {
                 self.remember(&mut keys, call, reader);
             }
@@ -263,7 +264,7 @@ impl Engine {
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         // What memory has includes every lease.
         let revealed = if reveals_logged { Some(self.applied()) } else { awaited };
-        Executed { lsn: lsn.or(revealed), durable: durable || awaited.is_some(), block: None }
+        Executed { lsn: lsn.or(revealed), durable: durable || awaited.is_some(), block: None, published }
     }
 
     /// Watches a key for a transaction.
@@ -320,7 +321,7 @@ impl Engine {
         session: Option<&[u8]>,
         now_us: u64,
     ) -> Keys<'_> {
-        let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
+        let locked = if calls.iter().any(|call| self.concerns_all(call.command, call.args)) {
             Locked::All(self.keyspace().lock_all())
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));

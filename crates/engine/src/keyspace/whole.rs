@@ -37,6 +37,8 @@ pub struct Keyspace {
     /// Entries and bytes at which a block of a stream is full.
     stream_entries: AtomicUsize,
     stream_bytes: AtomicUsize,
+    /// Number of changes of the libraries of functions.
+    library_changes: AtomicU64,
 }
 
 impl Keyspace {
@@ -49,7 +51,18 @@ impl Keyspace {
         let sessions_max = AtomicUsize::new(SESSIONS_MAX);
         let stream_entries = AtomicUsize::new(NodeLimits::DEFAULT.entries);
         let stream_bytes = AtomicUsize::new(NodeLimits::DEFAULT.bytes);
-        Self { shards, spared, committing, sealing, leases_max, sessions_max, stream_entries, stream_bytes }
+        let library_changes = AtomicU64::new(0);
+        Self {
+            shards,
+            spared,
+            committing,
+            sealing,
+            leases_max,
+            sessions_max,
+            stream_entries,
+            stream_bytes,
+            library_changes,
+        }
     }
 
     /// Number of shards.
@@ -108,6 +121,16 @@ impl Keyspace {
     pub fn limit_stream_blocks(&self, limits: NodeLimits) {
         self.stream_entries.store(limits.entries, Ordering::Relaxed);
         self.stream_bytes.store(limits.bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that the libraries of functions have changed.
+    pub(crate) fn note_libraries(&self) {
+        self.library_changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Number of changes of the libraries of functions. It stays as long as all shards are locked.
+    pub(crate) fn library_changes(&self) -> u64 {
+        self.library_changes.load(Ordering::Acquire)
     }
 
     /// Counts watched reads that need no evaluation after a change of their key.

@@ -2,11 +2,12 @@
 //! stream.
 
 use crate::command::{self, Command, KeySpec, WriteReach, flags, key_uses_of, once};
-use crate::keyspace::{DATABASES, MAX_BYTES, SESSIONS};
+use crate::keyspace::{DATABASES, LIBRARIES, MAX_BYTES, SESSIONS, is_internal};
 use crate::persist::added_points::AddedPoints;
 use crate::persist::apply_error::ApplyError;
 use crate::persist::points::PointsDecoder;
 use crate::persist::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind};
+use crate::script::command::{DELETE_ID, SET_ID};
 use tidemark_log::Record;
 
 /// One change, borrowed from its record.
@@ -47,9 +48,9 @@ impl Change<'_> {
         }
     }
 
-    /// Whether it concerns the sessions of `ONCE`, and no key of a client.
-    pub fn is_of_sessions(&self) -> bool {
-        self.db() == SESSIONS
+    /// Whether it concerns the sessions of `ONCE` or the libraries of functions, and no key of a client.
+    pub fn is_internal(&self) -> bool {
+        is_internal(self.db())
     }
 
     /// Whether it may change keys of other databases.
@@ -202,10 +203,15 @@ fn read_command<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
         let count = args.len() - 1;
         return Err(cursor.malformed(format!("command '{name}' does not take {count} arguments")));
     }
-    if command.id != once::NOTE_ID {
-        check_database(cursor, db)?;
-    } else if db != SESSIONS {
-        return Err(cursor.malformed(format!("sessions are in database {SESSIONS}, not {db}")));
+    match command.id {
+        once::NOTE_ID if db != SESSIONS => {
+            return Err(cursor.malformed(format!("sessions are in database {SESSIONS}, not {db}")));
+        }
+        SET_ID | DELETE_ID if db != LIBRARIES => {
+            return Err(cursor.malformed(format!("libraries are in database {LIBRARIES}, not {db}")));
+        }
+        once::NOTE_ID | SET_ID | DELETE_ID => {}
+        _ => check_database(cursor, db)?,
     }
     if let Some(longest) = longest.filter(|longest| *longest > MAX_BYTES) {
         return Err(

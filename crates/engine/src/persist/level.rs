@@ -16,5 +16,7 @@ pub const ONCE: u8 = 2;
 pub const STREAMS: u8 = 3;
 /// HyperLogLogs, watched reads of points on the earth, and values restored from dumps.
 pub const VALUES: u8 = 4;
+/// Libraries of functions: `library.set`, `library.delete`.
+pub const FUNCTIONS: u8 = 5;
 /// The highest.
-pub const NEWEST: u8 = VALUES;
+pub const NEWEST: u8 = FUNCTIONS;

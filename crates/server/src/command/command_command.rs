@@ -4,8 +4,8 @@ use crate::command::command_categories::categories;
 use crate::command::rows::{ConnectionCommand, command_table, connection_command_of};
 use crate::command::{command_syntax, watch_command};
 use crate::session::Session;
-use tidemark_engine::command::{self, flags, parse};
-use tidemark_engine::{Command, CommandError, KeySpec, Reply};
+use tidemark_engine::command::{self, ScriptAction, flags, parse};
+use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
 
 /// `COMMAND`, alone or with one of its subcommands.
 pub(crate) fn run(
@@ -160,7 +160,7 @@ fn describe(reply: &mut Reply, row: &Command) {
     reply.array(10);
     reply.bulk(command_table().full_name(row).as_bytes());
     reply.integer(i64::from(row.arity));
-    write_words(reply, flags::NAMES.iter().filter(|(flag, _)| row.is(*flag)).map(|(_, name)| *name));
+    write_words(reply, flags::NAMES.iter().filter(|(flag, _)| is_shown(row, *flag)).map(|(_, name)| *name));
     reply.integer(first);
     reply.integer(last);
     reply.integer(step);
@@ -170,6 +170,13 @@ fn describe(reply: &mut Reply, row: &Command) {
     write_key_specs(reply, row);
     reply.array(row.subcommands.len());
     row.subcommands.iter().for_each(|sub| describe(reply, sub));
+}
+
+/// Whether a flag of a command is shown. Redis does not count a script as a change.
+fn is_shown(row: &Command, flag: u32) -> bool {
+    let is_script =
+        matches!(row.run, Run::Script(ScriptAction::Text | ScriptAction::Id | ScriptAction::Function));
+    row.is(flag) && !(flag == flags::WRITE && is_script)
 }
 
 fn write_words<'a>(reply: &mut Reply, words: impl IntoIterator<Item = &'a str>) {

@@ -9,6 +9,7 @@ use crate::command::{
 use crate::context::Context;
 use crate::events::publication::Kind;
 use crate::net::inbox::Unblock;
+use crate::scripts::script_command;
 use crate::session::Session;
 use crate::wait;
 use tidemark_engine::{Command, CommandError};
@@ -125,6 +126,10 @@ fn dispatch(
         C::ClusterNodes => cluster_command::nodes(session, cx),
         C::ClusterShards => cluster_command::shards(session, cx),
         C::ClusterSlots => cluster_command::slots(session, cx),
+        C::ScriptExists => script_command::exists(session, args, cx),
+        C::ScriptFlush => script_command::flush(session, args, cx),
+        C::ScriptKill => script_command::kill(session, false, cx),
+        C::ScriptLoad => script_command::load(session, args, cx),
         C::SentinelCkQuorum => sentinel_command::check_quorum(session, args, cx),
         C::SentinelGetMasterAddrByName => sentinel_command::leader_address(session, args, cx),
         C::SentinelMaster => sentinel_command::leader(session, args, cx),
@@ -168,7 +173,8 @@ fn dispatch(
         C::DebugDigest => server_command::debug_digest(session, cx),
         C::DebugError => server_command::debug_error(session, args, cx),
         C::DebugObject => server_command::debug_object(session, args, cx),
-        C::FunctionFlush => server_command::function_flush(session, args),
+        C::FunctionKill => script_command::kill(session, true, cx),
+        C::FunctionStats => script_command::stats(session, cx),
         C::DebugSleep => server_command::debug_sleep(session, args, cx),
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),

@@ -3,7 +3,7 @@
 use crate::command::once_command::{self, Numbered};
 use crate::command::rows::{ConnectionCommand, command_table};
 use crate::command::subscribe_command::is_confirmed;
-use crate::command::{connection_command, durable_command, exec, gate, transaction};
+use crate::command::{connection_command, durable_command, exec, gate, postponing, transaction};
 use crate::context::Context;
 use crate::durability::hold::{COMMIT_LOST, finish, hold_what_is_shown, holds_back};
 use crate::durability::loading::LOADING;
@@ -12,6 +12,7 @@ use crate::events::invalidation;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
 use crate::net::pipelined_run::{RUN_COMMANDS, RunCommand};
+use crate::scripts::script_command::BUSY;
 use crate::session::{Replies, Session, terms};
 use crate::wait;
 use smallvec::SmallVec;
@@ -45,10 +46,12 @@ fn run_where(
         Ok(command) => {
             session.last_command = command.id;
             let may_run = cx.shared.engine.is_loaded() && cx.admits();
-            if command.visits_all && may_run && goes_beside(session, command, args, cx) {
+            let may_be_long = command.visits_all || matches!(command.run, Run::Script(_));
+            if cx.shared.engine.scripts().running().any() && is_kept_busy(session, command, args, cx) {
+                refuse(session, args, &BUSY, cx);
+            } else if may_be_long && may_run && goes_beside(session, command, args, cx) {
                 return;
-            }
-            if session.is_plain() && may_run {
+            } else if session.is_plain() && may_run {
                 execute(session, command, args, false, cx);
             } else {
                 execute_guarded(session, command, args, cx);
@@ -77,6 +80,13 @@ fn run_where(
     }
 }
 
+/// Whether a script has the locks that a command needs, and has had them for too long.
+#[cold]
+fn is_kept_busy(session: &Session, command: &Command, args: &[&[u8]], cx: &Context<'_>) -> bool {
+    session.authenticated
+        && postponing::rest_of_script(session, command, args, cx).is_some_and(|rest| rest.is_zero())
+}
+
 /// Length of the name of `TS.ADD`, the only command with the flag [`flags::RUNS`].
 const RUN_NAME_BYTES: usize = 6;
 
@@ -94,7 +104,8 @@ pub(crate) fn joining(
     }
     let command =
         command_table().find(name).filter(|command| command.is(flags::RUNS) && command.takes(len))?;
-    let is_free = session.is_plain() && session.tracking.is_none();
+    let is_free =
+        session.is_plain() && session.tracking.is_none() && !cx.shared.engine.scripts().running().any();
     (is_free && cx.shared.engine.is_loaded() && cx.admits()).then_some(command)
 }
 
@@ -144,7 +155,7 @@ pub(crate) fn execute(
     cx: &Context<'_>,
 ) {
     match command.run {
-        Run::Keys(_) => execute_on_keys(session, command, args, durable, cx),
+        Run::Keys(_) | Run::Script(_) => execute_on_keys(session, command, args, durable, cx),
         Run::Outside(number) => match ConnectionCommand::of_number(number) {
             ConnectionCommand::Durable => {
                 if let Err(error) = execute_durable(session, args, cx) {

@@ -11,7 +11,7 @@ pub(crate) fn unwrap<'a, 'b>(
     let inner = args.get(1..).unwrap_or_default();
     let command = command_table().resolve(inner)?;
     match command.run {
-        Run::Keys(_) if command.is(flags::WRITE) => Ok((command, inner)),
+        Run::Keys(_) | Run::Script(_) if command.is(flags::WRITE) => Ok((command, inner)),
         _ => Err(CommandError::text(
             "ERR DURABLE stands before a command that changes keys, such as DURABLE SET key value",
         )),

@@ -154,7 +154,7 @@ fn calls_on_keys<'a>(
     let mut calls = Vec::with_capacity(args.len());
     for ((command, _), args) in transaction.commands().zip(args) {
         match command.run {
-            Run::Keys(_) => calls.push(Call { command, args, db, now_us }),
+            Run::Keys(_) | Run::Script(_) => calls.push(Call { command, args, db, now_us }),
             Run::Outside(_) if connection_command_of(command) == Some(ConnectionCommand::Select) => {
                 db = selected(args).unwrap_or(db);
             }
@@ -220,7 +220,7 @@ fn merge(
     let mut answers = answers.into_iter();
     for ((command, _), args) in transaction.commands().zip(args) {
         match command.run {
-            Run::Keys(_) => {
+            Run::Keys(_) | Run::Script(_) => {
                 let answer = answers.next().expect("each command on keys has an answer");
                 session.outbox.reply.encoded(answer);
             }

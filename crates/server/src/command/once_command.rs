@@ -36,7 +36,7 @@ fn on_keys<'a, 'b>(
     is_durable: bool,
 ) -> Result<Numbered<'a, 'b>, CommandError> {
     match command.run {
-        Run::Keys(_) if command.is(flags::WRITE) && !command.may_wait(args) => {
+        Run::Keys(_) | Run::Script(_) if command.is(flags::WRITE) && !command.may_wait(args) => {
             Ok(Numbered::Command { command, args, is_durable })
         }
         Run::Keys(_) if command.may_wait(args) => Err(CommandError::text(

@@ -1,8 +1,9 @@
-//! Postpones commands until `CLIENT PAUSE` ends or the log has room.
+//! Postpones commands until `CLIENT PAUSE` or a script ends, or the log has room.
 
 use crate::command::rows::{ConnectionCommand, command_table, connection_command_of};
 use crate::command::{named_command, transaction};
 use crate::context::Context;
+use crate::scripts::script_command;
 use crate::session::{Session, Transaction, WaitFor};
 use crate::wait;
 use std::time::Duration;
@@ -15,7 +16,10 @@ use tidemark_log::Options;
 #[inline]
 pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: &Context<'_>) -> bool {
     if let Some(rest) = cx.shared.pause.rest(cx.now_us) {
-        return postpone_for(session, args, rest, cx);
+        return postpone_for(session, args, rest, cx, false);
+    }
+    if cx.shared.engine.scripts().running().any() && postpone_for_script(session, args, cx) {
+        return true;
     }
     // The commands of a transaction are not among the arguments of `EXEC`.
     let queued = session.transaction.as_ref().map_or(0, Transaction::bytes);
@@ -24,18 +28,72 @@ pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: 
 }
 
 #[cold]
-fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Context<'_>) -> bool {
+fn postpone_for(
+    session: &mut Session,
+    args: &[&[u8]],
+    rest: Duration,
+    cx: &Context<'_>,
+    is_for_script: bool,
+) -> bool {
     // A command that would be refused is refused immediately.
     let Ok(command) = command_table().resolve(args) else { return false };
     if !session.authenticated {
         return false;
     }
     let concerns = |command: &Command, args: &[&[u8]]| is_logged(command, args) || is_publishing(command);
-    if cx.shared.pause.is_of_changes_only() && !any_of(session, command, args, concerns) {
+    if !is_for_script && cx.shared.pause.is_of_changes_only() && !any_of(session, command, args, concerns) {
         return false;
     }
     wait::begin(session, WaitFor::Unpaused, Some(rest));
     true
+}
+
+/// Time after which a command that waits for a script looks again.
+const SCRIPT_LOOK: Duration = Duration::from_millis(5);
+
+#[cold]
+fn postpone_for_script(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
+    let Ok(command) = command_table().resolve(args) else { return false };
+    match rest_of_script(session, command, args, cx).filter(|rest| !rest.is_zero()) {
+        Some(rest) => postpone_for(session, args, rest.min(SCRIPT_LOOK), cx, true),
+        None => false,
+    }
+}
+
+/// How long a command waits for a script that has the locks that it needs: nothing if the script has taken too
+/// long, `None` if it need not wait.
+pub(crate) fn rest_of_script(
+    session: &Session,
+    command: &Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Option<Duration> {
+    let threshold_ms = cx.config.busy_reply_threshold_ms;
+    let wait = |command: &Command, args: &[&[u8]]| {
+        script_command::wait_for_script(command, args, threshold_ms, cx.shared)
+    };
+    if session.transaction.is_some() && transaction::runs_at_once(command, args) {
+        let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command, args))?;
+        let waits = queued.commands().filter_map(|(command, args)| {
+            wait(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>())
+        });
+        return waits.min();
+    }
+    if session.transaction.is_some() {
+        return None;
+    }
+    match connection_command_of(command) {
+        None => wait(command, args),
+        Some(ConnectionCommand::Durable | ConnectionCommand::Once) => {
+            let from = if connection_command_of(command) == Some(ConnectionCommand::Durable) { 1 } else { 3 };
+            let inner = args.get(from..)?;
+            wait(command_table().resolve(inner).ok()?, inner)
+        }
+        Some(ConnectionCommand::Watch | ConnectionCommand::WatchRead | ConnectionCommand::DebugObject) => {
+            wait(command, args)
+        }
+        Some(_) => None,
+    }
 }
 
 #[cold]

@@ -146,24 +146,6 @@ pub(crate) fn debug_object(
     Ok(())
 }
 
-/// `FUNCTION FLUSH [ASYNC | SYNC]`: succeeds, as there are no functions.
-pub(crate) fn function_flush(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    let is_known = match args {
-        [_, _] => true,
-        [_, _, mode] => parse::is(mode, "SYNC") || parse::is(mode, "ASYNC"),
-        _ => {
-            return Err(CommandError::text(
-                "ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.",
-            ));
-        }
-    };
-    if !is_known {
-        return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
-    }
-    session.outbox.reply.ok();
-    Ok(())
-}
-
 /// `DEBUG JMAP`
 pub(crate) fn debug_nothing(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     check_debug(session, cx)?;

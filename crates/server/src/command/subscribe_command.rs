@@ -5,8 +5,7 @@ use crate::context::Context;
 use crate::durability::hold::COMMIT_LOST;
 use crate::durability::log_state::CommitLost;
 use crate::events::publication::Kind;
-use crate::group::{Group, Published, Term};
-use crate::net::outbox::Until;
+use crate::events::publishing::send;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::subscription::channel_publisher;
 use tidemark_engine::{Command, CommandError};
@@ -79,25 +78,8 @@ pub(crate) fn publish(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
-    // Read before the log: a term that has ended since says that what was read may be taken back.
-    let term = cx.shared.group.as_ref().map(Group::term);
-    // The message may depend on a change that is not committed yet, such as the publisher's last
-    // one. A follower's memory has only what is committed.
-    let after = if cx.waits_for_commit() && term != Some(Term(0)) {
-        cx.shared.not_yet_committed().map_err(|CommitLost| CommandError::text(COMMIT_LOST))?
-    } else {
-        None
-    };
-    let until = after.map(Until::Committed);
-    let sent = cx.shared.pubsub.publish(kind, channel, message, until, None, &cx.shared.inboxes);
-    if let Some(group) = &cx.shared.group {
-        group.consensus().publish(Published {
-            kind,
-            channel: (*channel).into(),
-            payload: (*message).into(),
-            after: term.zip(after),
-        });
-    }
+    let sent =
+        send(cx.shared, kind, channel, message).map_err(|CommitLost| CommandError::text(COMMIT_LOST))?;
     session.outbox.reply.count(sent);
     Ok(())
 }

@@ -195,6 +195,8 @@ pub struct Config {
     pub once_max_sessions: usize,
     /// When a block of a stream is full.
     pub stream_blocks: NodeLimits,
+    /// How long commands wait for the locks of a script, in milliseconds.
+    pub busy_reply_threshold_ms: u64,
 
     /// Data directory.
     pub dir: PathBuf,
@@ -326,6 +328,7 @@ impl Default for Config {
             leases_max: LEASES,
             once_max_sessions: SESSIONS_MAX,
             stream_blocks: NodeLimits::DEFAULT,
+            busy_reply_threshold_ms: 5_000,
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),

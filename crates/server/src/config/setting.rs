@@ -621,6 +621,21 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "busy-reply-threshold",
+        alias: Some("lua-time-limit"),
+        group: LIMITS,
+        placeholder: "MILLISECONDS",
+        help: "How long commands wait for the locks of a script, in milliseconds. From then on they are answered BUSY, and SCRIPT KILL \
+               ends the script.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.busy_reply_threshold_ms.to_string(),
+        set: |_, config, text| {
+            number(text, 1, 24 * 3600 * 1000).map(|value| config.busy_reply_threshold_ms = value)
+        },
+    },
+    Setting {
         name: "dir",
         alias: None,
         group: STORAGE,
@@ -1480,7 +1495,6 @@ pub static SETTINGS: &[Setting] = &[
     immutable("cluster-enabled", "no", "Redis Cluster is not offered."),
     immutable("replicaof", "", "Replication is not offered."),
     fixed("repl-backlog-size", "0", "Replication is not offered."),
-    fixed("lua-time-limit", "0", "Scripts are not offered."),
     tolerated("save", "", "Snapshots are taken as the log grows, and by BGSAVE and SAVE."),
     tolerated("appendonly", "yes", "The log is always on; durability says when it reaches the disk."),
     tolerated("dbfilename", "", "Snapshots have names of their own in dir."),

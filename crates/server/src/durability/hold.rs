@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::durability::log_state::{CommitLost, has_failed};
+use crate::events::publishing::send_published;
 use crate::net::outbox::Until;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -33,6 +34,9 @@ pub(crate) fn finish(
 ) {
     if executed.lsn.is_some() {
         session.last_write = executed.lsn;
+    }
+    if !executed.published.is_empty() {
+        send_published(&executed.published, cx.shared);
     }
     let answer = &session.outbox.reply.bytes()[mark..];
     match holds_back(executed, durable, answer, shown, cx.shared) {

@@ -6,4 +6,5 @@ pub(crate) mod invalidation;
 pub(crate) mod invalidation_source;
 pub(crate) mod keyspace_events;
 pub(crate) mod publication;
+pub(crate) mod publishing;
 pub(crate) mod pubsub;

@@ -120,6 +120,18 @@ impl PubSub {
         sent
     }
 
+    /// How many times a message to a channel would be sent.
+    pub(crate) fn receivers(&self, kind: Kind, channel: &[u8]) -> usize {
+        if !self.has_subscriptions() {
+            return 0;
+        }
+        let registry = self.lock();
+        let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
+        let patterns = registry.patterns.iter().filter(|(pattern, _)| glob(pattern, channel));
+        let matching: usize = patterns.map(|(_, subscribers)| subscribers.len()).sum();
+        names.get(channel).map_or(0, Vec::len) + if kind == Kind::Channel { matching } else { 0 }
+    }
+
     /// Returns the subscribed channels that match `pattern`; all without a pattern.
     pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let registry = self.lock();

@@ -5,6 +5,7 @@ use crate::command::gate;
 use crate::command::rows::command_table;
 use crate::durability::hold::{COMMIT_LOST, holds_back};
 use crate::durability::log_state::CommitLost;
+use crate::events::publishing::send_published;
 use crate::http::refusal::Refusal;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::outbox::Until;
@@ -77,6 +78,7 @@ fn execute(
         [call] => shared.engine.execute_as(call, Terms::default(), &mut reply),
         calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
     };
+    send_published(&executed.published, shared);
     assert!(executed.block.is_none(), "nothing is run here that waits for keys");
     let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
     let until = holds_back(&executed, false, reply.bytes(), || shown().unwrap_or_default(), shared);

@@ -6,11 +6,14 @@
 //!                                     connection ◄─ Message::Done ◄─┘
 //! ```
 //!
+//! A script goes there until it is known to be quick, which it is told after each run there.
+//!
 //! The command locks only the shards of its keys, as in the event loop.
 
 use crate::context::Context;
 use crate::durability::hold::{COMMIT_LOST, holds_back};
 use crate::durability::log_state::CommitLost;
+use crate::events::publishing::send_published;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::inbox::Message;
 use crate::net::offload_queue::{OffloadJob, OffloadResult};
@@ -20,7 +23,7 @@ use crate::wait;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tidemark_engine::{Call, Command, Terms};
+use tidemark_engine::{Call, Command, Run, Terms};
 
 /// Elements from which on a command is offloaded. It takes a millisecond or more, so the handover's
 /// tens of microseconds are negligible.
@@ -51,7 +54,10 @@ fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     let OffloadJob { command, args, db, mut reply, .. } = job;
     let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
     let call = Call { command, args: &args, db, now_us: shared.clock.now_us() };
+    let announced = shared.engine.announce_script(command, &args);
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
+    drop(announced);
+    send_published(&executed.published, shared);
     assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);
     let held_until =
@@ -63,7 +69,7 @@ fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     OffloadResult { lsn: executed.lsn, held_until, reply }
 }
 
-/// Offloads a command that visits all elements, if it is long, and blocks its client. Returns
+/// Offloads a command that visits all elements, or a script, if it is or may be long, and blocks its client. Returns
 /// whether it did.
 #[cold]
 pub(crate) fn begin(
@@ -77,7 +83,11 @@ pub(crate) fn begin(
         return false;
     }
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
-    if cx.shared.engine.effort(&call) < LONG {
+    let is_script = matches!(command.run, Run::Script(_));
+    if is_script && cx.shared.engine.is_quick(command, args) {
+        return false;
+    }
+    if !is_script && cx.shared.engine.effort(&call) < LONG {
         return false;
     }
     let job = OffloadJob {

@@ -4,6 +4,7 @@ mod changes;
 mod counters;
 mod events;
 mod expiry;
+mod libraries;
 mod links;
 mod points;
 pub(crate) mod pools;

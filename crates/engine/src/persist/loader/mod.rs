@@ -5,7 +5,7 @@ mod sights;
 
 use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
-use crate::keyspace::{Entry, Payload, SESSIONS};
+use crate::keyspace::{Entry, LIBRARIES, Payload, SESSIONS};
 use crate::persist::apply_error::{ApplyError, shown};
 use crate::persist::blocks::BlockFinder;
 use crate::persist::change::check_database;
@@ -69,7 +69,7 @@ impl<'e> Loader<'e> {
     pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
         let mut bytes = Cursor::with_blocks(frame, &self.blocks);
         let db = bytes.u8().ok_or_else(|| bytes.malformed("the database is missing"))?;
-        if db != SESSIONS {
+        if db != SESSIONS && db != LIBRARIES {
             check_database(&bytes, db)?;
         }
         while !bytes.is_empty() {
@@ -135,7 +135,12 @@ impl<'e> Loader<'e> {
     }
 
     fn insert(&self, db: u8, entry: Entry) -> Result<(), Wrong> {
-        if (entry.type_of() == Type::OnceSession) != (db == SESSIONS) {
+        let is_misplaced = match db {
+            SESSIONS => entry.type_of() != Type::OnceSession,
+            LIBRARIES => entry.type_of() != Type::String,
+            _ => entry.type_of() == Type::OnceSession,
+        };
+        if is_misplaced {
             let (key, kind) = (shown(entry.key()), entry.type_of().name());
             return Err(format!("key {key} of database {db} holds a {kind}").into());
         }
@@ -144,6 +149,9 @@ impl<'e> Loader<'e> {
             self.engine.deadlines().lower(at);
         }
         let keyspace = self.engine.keyspace();
+        if db == LIBRARIES {
+            keyspace.note_libraries();
+        }
         let hash = crate::keyspace::hash(entry.key());
         let mut shard = keyspace.lock(keyspace.shard_of(entry.key()));
         let database = shard.database_mut(db as usize);

@@ -91,7 +91,8 @@ connection_commands! {
     EmitReconnect,
     Exec,
     Hello,
-    FunctionFlush,
+    FunctionKill,
+    FunctionStats,
     Help,
     Info,
     LastSave,
@@ -114,6 +115,10 @@ connection_commands! {
     Role,
     Save,
     Select,
+    ScriptExists,
+    ScriptFlush,
+    ScriptKill,
+    ScriptLoad,
     SentinelCkQuorum,
     SentinelGetMasterAddrByName,
     SentinelMaster,
@@ -161,7 +166,7 @@ impl ConnectionCommand {
 pub(crate) fn connection_command_of(row: &Command) -> Option<ConnectionCommand> {
     match row.run {
         Run::Outside(number) => Some(ConnectionCommand::of_number(number)),
-        Run::Keys(_) | Run::Container => None,
+        Run::Keys(_) | Run::Script(_) | Run::Container => None,
     }
 }
 

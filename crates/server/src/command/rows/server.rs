@@ -2,10 +2,11 @@
 
 use super::{ConnectionCommand as C, row};
 use tidemark_engine::command::flags::{
-    ADMIN, BLOCKING, FAST, LOADING, MOVABLE_KEYS, NO_MULTI, NOSCRIPT, READONLY, RESERVED, STALE,
+    ADMIN, BLOCKING, DENYOOM, FAST, LOADING, MOVABLE_KEYS, NO_MULTI, NOSCRIPT, READONLY, RESERVED, STALE,
     WITHOUT_DATA, WRITE,
 };
-use tidemark_engine::command::{Group, KeySpec};
+use tidemark_engine::command::{Group, KeySpec, LibraryAction, ScriptAction};
+use tidemark_engine::record::level;
 use tidemark_engine::{Command, Run};
 
 /// Rows of commands about the server.
@@ -118,8 +119,11 @@ pub(super) const COMMANDS: &[Command] = &[
     ).in_categories(&["@admin", "@dangerous"], &[])
     .doc("1.0.0", "Depends on the subcommand", "", "Commands for tests.")
     .with(DEBUG_SUBCOMMANDS),
+    Command::new(Group::Scripting, 1084, "script", -2, 0, KeySpec::None, Run::Container)
+        .doc("2.6.0", "Depends on the subcommand", "", "Commands about scripts.")
+        .with(SCRIPT_SUBCOMMANDS),
     Command::new(Group::Scripting, 995, "function", -2, 0, KeySpec::None, Run::Container)
-        .doc("7.0.0", "Depends on the subcommand", "", "Commands about functions, of which there are none.")
+        .doc("7.0.0", "Depends on the subcommand", "", "Commands about functions.")
         .with(FUNCTION_SUBCOMMANDS),
     row(Group::Server, 992, "durable", -2, WRITE | MOVABLE_KEYS, C::Durable).doc(
         "tidemark 0.1.0",
@@ -247,11 +251,72 @@ const COMMAND_SUBCOMMANDS: &[Command] = &[
         .doc("5.0.0", "O(1)", "", "Lists the subcommands."),
 ];
 
+const SCRIPT_SUBCOMMANDS: &[Command] = &[
+    row(Group::Scripting, 1085, "load", 3, NOSCRIPT | STALE, C::ScriptLoad)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .doc("2.6.0", "O(N) with N the bytes of the script", "script", "Keeps a script and returns its SHA-1."),
+    row(Group::Scripting, 1086, "exists", -3, NOSCRIPT, C::ScriptExists)
+        .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
+        .doc("2.6.0", "O(N) with N the scripts", "sha1 [sha1 ...]", "Says which scripts the server knows."),
+    row(Group::Scripting, 1087, "flush", -2, NOSCRIPT, C::ScriptFlush)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .doc("2.6.0", "O(N) with N the scripts", "[ASYNC | SYNC]", "Forgets all scripts."),
+    row(Group::Scripting, 1088, "kill", 2, NOSCRIPT | STALE, C::ScriptKill)
+        .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
+        .doc(
+            "2.6.0",
+            "O(1)",
+            "",
+            "Ends the scripts that have run longer than busy-reply-threshold, unless they have changed something.",
+        ),
+    row(Group::Scripting, 1089, "help", 2, LOADING | STALE | RESERVED | WITHOUT_DATA, C::Help).doc(
+        "5.0.0",
+        "O(1)",
+        "",
+        "Lists the subcommands.",
+    ),
+];
+
+const fn on_libraries(id: u16, name: &'static str, arity: i16, flags: u32, action: LibraryAction) -> Command {
+    let run = Run::Script(ScriptAction::Libraries(action));
+    Command::new(Group::Scripting, id, name, arity, flags, KeySpec::All, run).at_level(level::FUNCTIONS)
+}
+
 const FUNCTION_SUBCOMMANDS: &[Command] = &[
-    row(Group::Scripting, 1030, "flush", -2, NOSCRIPT, C::FunctionFlush)
-        .in_categories(&["@write"], &[])
+    on_libraries(1110, "load", -3, NOSCRIPT | WRITE | DENYOOM, LibraryAction::Load)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-        .doc("7.0.0", "O(1)", "[ASYNC | SYNC]", "Does nothing: there are no functions to delete."),
+        .doc(
+            "7.0.0",
+            "O(N) with N the bytes of the code",
+            "[REPLACE] function-code",
+            "Loads a library of functions.",
+        ),
+    on_libraries(1111, "delete", 3, NOSCRIPT | WRITE, LibraryAction::Delete)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc("7.0.0", "O(1)", "library-name", "Deletes a library and its functions."),
+    on_libraries(1030, "flush", -2, NOSCRIPT | WRITE, LibraryAction::Flush)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc("7.0.0", "O(N) with N the libraries", "[ASYNC | SYNC]", "Deletes all libraries and functions."),
+    on_libraries(1112, "list", -2, NOSCRIPT | READONLY, LibraryAction::List)
+        .in_categories(&[], &["@read"])
+        .tips(&["nondeterministic_output_order"])
+        .doc(
+            "7.0.0",
+            "O(N) with N the functions",
+            "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+            "Returns the libraries, and their functions.",
+        ),
+    row(Group::Scripting, 1113, "kill", 2, NOSCRIPT | STALE, C::FunctionKill)
+        .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
+        .doc(
+            "7.0.0",
+            "O(1)",
+            "",
+            "Ends the functions that have run longer than busy-reply-threshold, unless they have changed something.",
+        ),
+    row(Group::Scripting, 1114, "stats", 2, NOSCRIPT | STALE, C::FunctionStats)
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .doc("7.0.0", "O(1)", "", "Returns the function that runs, and how many there are."),
     row(Group::Scripting, 1031, "help", 2, LOADING | STALE | RESERVED | WITHOUT_DATA, C::Help).doc(
         "7.0.0",
         "O(1)",

@@ -151,6 +151,7 @@ run_pages! {
     limits_works: "docs/limits.md",
     once_works: "docs/once.md",
     pools_works: "docs/pools.md",
+    scripts_works: "docs/scripts.md",
     series_works: "docs/series.md",
     streams_works: "docs/streams.md",
     watching_works: "docs/watching.md",
