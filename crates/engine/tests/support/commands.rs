@@ -118,14 +118,12 @@ impl Generator {
             let rare = match self.shapes[index].row.name {
                 "flushall" | "flushdb" => 40,
                 "swapdb" => 10,
-                "del" | "unlink" | "rename" | "move" | "getdel" => 3,
+                "del" | "unlink" | "rename" | "move" | "getdel" | "xtrim" | "pfdebug" | "dump" => 3,
                 "pool.drop" => 2,
                 "xsetid" => 6,
                 "destroy" => 20,
-                "xtrim" => 3,
                 // It gives keys other types.
                 "restore" | "restore-asking" => 6,
-                "pfdebug" | "dump" => 3,
                 name if name.starts_with("geo") && name != "geoadd" => 3,
                 _ => 1,
             };

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidemark_cluster::net::{Build, Identity, Lane, NetSettings, TcpTransport, Tls};
+use tidemark_cluster::net::{Build, Identity, Lane, NetSettings, TcpTransport};
 use tidemark_cluster::suspicion::SuspicionFile;
 use tidemark_cluster::vote_file::VoteFile;
 use tidemark_cluster::{

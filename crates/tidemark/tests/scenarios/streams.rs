@@ -165,8 +165,10 @@ fn a_busy_group_gives_each_entry_to_one_consumer_through_kills() {
     let mut running = Some(first);
     std::thread::scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(|| work.produce())));
-        let consume = |name: &'static str| scope.spawn(|| work.consume(name));
-        ["anna", "bert", "cleo", "dora"].map(consume);
+        for name in ["anna", "bert", "cleo", "dora"] {
+            let work = &work;
+            scope.spawn(move || work.consume(name));
+        }
         for round in 1..=3 {
             wait_until("consumers go on", || work.seen.lock().expect("no one panics").len() > round * 100);
             running.take().expect("it runs").kill();
