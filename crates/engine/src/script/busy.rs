@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_script_is_met_and_ended_while_it_is_announced() {
-        let (scripts, now) = (RunningScripts::default(), Instant::now());
+        let (scripts, before) = (RunningScripts::default(), Instant::now());
+        let now = before + Duration::from_secs(1);
         assert_eq!(scripts.kill(now, false), Killed::NoneIsBusy);
         let announced = scripts.announce(Shards::Some(vec![1, 5]), now, false, None);
         assert!(scripts.any());
@@ -205,11 +206,7 @@ mod tests {
         assert_eq!(scripts.met(&Shards::Some(vec![2])), None);
         assert_eq!(scripts.met(&Shards::All), Some(now));
         let own = RunningScripts::own().expect("it is announced");
-        assert_eq!(
-            scripts.kill(now - Duration::from_secs(1), false),
-            Killed::NoneIsBusy,
-            "it is not busy yet"
-        );
+        assert_eq!(scripts.kill(before, false), Killed::NoneIsBusy, "it is not busy yet");
         assert_eq!(own.killed(), None);
         assert_eq!(scripts.kill(now, false), Killed::Yes);
         assert!(own.killed().is_some() && !own.may_write(), "what was killed changes nothing more");
