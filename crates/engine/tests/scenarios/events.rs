@@ -90,7 +90,7 @@ fn members_that_follow_publish_the_events_of_what_they_apply() {
         "DEL k m",
         "TS.CREATE t",
         "TS.ADD t 1000 5",
-        "TS.MADD t 2000 6 t 3000 7",
+        "TS.MADD t 2000 6",
         "COUNTER.CREATE c",
         "LIMIT.CREATE limit FIXED 5 10",
         "SET e 1 PX 1",
