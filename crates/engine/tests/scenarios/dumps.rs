@@ -98,7 +98,7 @@ fn a_time_to_live_is_relative_or_a_time() {
 #[test]
 fn options_are_those_of_redis() {
     let engine = engine();
-    let mut client = Client::new(&engine);
+    let client = Client::new(&engine);
     let payload = payload(b"\0\x01v");
     client.expect(&[("RPUSH k a", ":1"), ("EXPIRE k 100", ":1")]);
     let busy = "-BUSYKEY Target key name already exists.";
@@ -129,7 +129,6 @@ fn options_are_those_of_redis() {
     client.expect(&[("EXISTS x", ":0")]);
     let answer = run(&engine, START_US, &[b"RESTORE-ASKING", b"x", b"0", &payload]);
     assert_eq!(shown(&answer), "+OK");
-    client.now_us = START_US;
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
