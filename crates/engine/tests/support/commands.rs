@@ -120,10 +120,9 @@ impl Generator {
                 "swapdb" => 10,
                 "del" | "unlink" | "rename" | "move" | "getdel" | "xtrim" | "pfdebug" | "dump" => 3,
                 "pool.drop" => 2,
-                "xsetid" => 6,
                 "destroy" => 20,
-                // It gives keys other types.
-                "restore" | "restore-asking" => 6,
+                // They end streams, and give keys other types.
+                "xsetid" | "restore" | "restore-asking" => 6,
                 name if name.starts_with("geo") && name != "geoadd" => 3,
                 _ => 1,
             };

@@ -138,7 +138,8 @@ fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), C
         return Err(CommandError::text("ERR The command has no key arguments"));
     }
     let keys: Vec<&[u8]> = row.keys.keys(inner).collect();
-    if keys.is_empty() {
+    // A script needs no keys.
+    if keys.is_empty() && !matches!(row.run, Run::Script(_)) {
         return Err(CommandError::text("ERR Invalid arguments specified for command"));
     }
     Ok((row, keys))
