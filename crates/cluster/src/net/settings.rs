@@ -11,6 +11,9 @@ pub struct NetSettings {
     /// How long open requests may be without any answer before their connection is closed: two
     /// leases. Also the limit for making a connection.
     pub patience: Duration,
+    /// The same on the lanes of the log and of heartbeats, where an answer may wait for the disk of a member
+    /// that is well, and a connection that closes looks like a leader that has died: four leases.
+    pub disk_patience: Duration,
     /// The same on the snapshot lane, where an answer may mean that files were read and synced. The kernel
     /// notices a peer that is gone before this.
     pub snapshot_patience: Duration,
@@ -44,6 +47,7 @@ impl Default for NetSettings {
     fn default() -> Self {
         Self {
             patience: Duration::from_millis(250),
+            disk_patience: Duration::from_millis(500),
             snapshot_patience: Duration::from_mins(2),
             slowest_bytes_per_second: 16 << 20,
             backoff: (Duration::from_millis(5), Duration::from_millis(50)),
@@ -67,6 +71,7 @@ impl NetSettings {
         }
         let durations = [
             ("patience", self.patience),
+            ("patience with disks", self.disk_patience),
             ("patience on the snapshot lane", self.snapshot_patience),
             ("handshake timeout", self.handshake_timeout),
             ("user timeout", self.user_timeout),
@@ -104,7 +109,11 @@ impl NetSettings {
 
     /// Returns how long `bytes` that are under way may go without an answer.
     pub(super) fn patience_for(&self, lane: Lane, bytes: usize) -> Duration {
-        let patience = if lane == Lane::Snapshot { self.snapshot_patience } else { self.patience };
+        let patience = match lane {
+            Lane::Log | Lane::Heartbeat => self.disk_patience,
+            Lane::Snapshot => self.snapshot_patience,
+            Lane::Control | Lane::Message => self.patience,
+        };
         patience + Duration::from_millis(bytes as u64 * 1000 / self.slowest_bytes_per_second)
     }
 }
@@ -120,6 +129,7 @@ mod tests {
         let zero = Duration::ZERO;
         let bad = [
             (NetSettings { patience: zero, ..good.clone() }, "the patience is zero"),
+            (NetSettings { disk_patience: zero, ..good.clone() }, "with disks is zero"),
             (NetSettings { snapshot_patience: zero, ..good.clone() }, "on the snapshot lane is zero"),
             (NetSettings { handshake_timeout: zero, ..good.clone() }, "the handshake timeout is zero"),
             (NetSettings { user_timeout: zero, ..good.clone() }, "the user timeout is zero"),
@@ -138,7 +148,11 @@ mod tests {
     #[test]
     fn a_large_frame_gets_time_to_travel() {
         let settings = NetSettings::default();
-        assert_eq!(settings.patience_for(Lane::Log, 0), settings.patience);
-        assert_eq!(settings.patience_for(Lane::Log, 64 << 20), settings.patience + Duration::from_secs(4));
+        assert_eq!(settings.patience_for(Lane::Control, 0), settings.patience);
+        assert_eq!(settings.patience_for(Lane::Log, 0), settings.disk_patience);
+        assert_eq!(
+            settings.patience_for(Lane::Log, 64 << 20),
+            settings.disk_patience + Duration::from_secs(4)
+        );
     }
 }

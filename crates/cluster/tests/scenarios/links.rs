@@ -32,7 +32,11 @@ impl Service for Silent {
 }
 
 fn impatient() -> NetSettings {
-    NetSettings { patience: Duration::from_millis(60), ..NetSettings::default() }
+    NetSettings {
+        patience: Duration::from_millis(60),
+        disk_patience: Duration::from_millis(60),
+        ..NetSettings::default()
+    }
 }
 
 #[test]

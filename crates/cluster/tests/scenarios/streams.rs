@@ -109,6 +109,7 @@ async fn survives_hostility(with: Option<Tls>) {
     let network = Network { piece: 3_000, pause: Duration::ZERO, is_hostile: Arc::clone(&is_hostile) };
     let settings = NetSettings {
         patience: Duration::from_millis(100),
+        disk_patience: Duration::from_millis(100),
         snapshot_patience: Duration::from_millis(100),
         ..NetSettings::default()
     };
@@ -157,6 +158,7 @@ fn a_slow_network_gets_time_for_large_frames() {
             Network { piece: 16 << 10, pause: Duration::from_millis(2), is_hostile: Arc::default() };
         let patient = NetSettings {
             patience: Duration::from_millis(60),
+            disk_patience: Duration::from_millis(60),
             slowest_bytes_per_second: 64 << 10,
             ..NetSettings::default()
         };

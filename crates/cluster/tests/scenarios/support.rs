@@ -105,7 +105,11 @@ pub(crate) fn identity(node: u64) -> Identity {
 
 /// Settings for scenarios in which nothing is late, however busy the machine is.
 pub(crate) fn patient() -> NetSettings {
-    NetSettings { patience: Duration::from_mins(1), ..NetSettings::default() }
+    NetSettings {
+        patience: Duration::from_mins(1),
+        disk_patience: Duration::from_mins(1),
+        ..NetSettings::default()
+    }
 }
 
 /// A member, or what poses as one.

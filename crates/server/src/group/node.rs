@@ -96,8 +96,12 @@ impl GroupNode {
             ..Settings::LAN
         };
         let tls = load_tls(&config.cluster_tls).map_err(NodeError::Tls)?;
-        let net =
-            NetSettings { patience: settings.lease() * 2, build: build.clone(), ..NetSettings::default() };
+        let net = NetSettings {
+            patience: settings.lease() * 2,
+            disk_patience: settings.lease() * 4,
+            build: build.clone(),
+            ..NetSettings::default()
+        };
         let events = Arc::new(Events::start(RepeatedLines::new(log.clock()))?);
         let messages = Arc::<Messages>::default();
         let is_suspect = suspicion.suspicion().is_some();
