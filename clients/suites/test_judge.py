@@ -38,7 +38,7 @@ class Judge(unittest.TestCase):
         return self.verdict(expected, **configurations)
 
     def test_listed_failures_and_skipped_tests_are_fine(self):
-        printed = self.settled("geo  b*\n", resp3={"a": "passed", "b[x]": "failed", "c": "skipped"})
+        printed = self.settled("acl  b*\n", resp3={"a": "passed", "b[x]": "failed", "c": "skipped"})
         self.assertEqual(printed[-1], "1 passed, 0 failed")
 
     def test_a_failure_that_is_not_listed_is_unexpected(self):
@@ -47,26 +47,26 @@ class Judge(unittest.TestCase):
         self.assertEqual(printed[-1], "1 passed, 1 failed")
 
     def test_a_listed_test_that_passes_is_unexpected(self):
-        printed = self.settled("geo  *\n", resp3={"a": "failed", "b": "passed"})
+        printed = self.settled("acl  *\n", resp3={"a": "failed", "b": "passed"})
         self.assertIn("passes, but", printed[0])
         self.assertEqual(printed[-1], "0 passed, 1 failed")
 
     def test_a_line_that_matches_no_test_is_unexpected(self):
-        printed = self.settled("geo  gone\n", resp3={"a": "passed"})
+        printed = self.settled("acl  gone\n", resp3={"a": "passed"})
         self.assertIn("matches no test: gone", printed[0])
 
     def test_a_line_may_belong_to_one_configuration(self):
-        printed = self.settled("geo  a  only resp2\n", resp2={"a": "failed"}, resp3={"a": "passed"})
+        printed = self.settled("acl  a  only resp2\n", resp2={"a": "failed"}, resp3={"a": "passed"})
         self.assertEqual(printed[-1], "1 passed, 0 failed")
-        printed = self.settled("geo  a  only resp2\n", resp2={"a": "failed"}, resp3={"a": "failed"})
+        printed = self.settled("acl  a  only resp2\n", resp2={"a": "failed"}, resp3={"a": "failed"})
         self.assertEqual(printed[-1], "0 passed, 1 failed")
 
     def test_a_line_without_parameters_means_a_test_with_any(self):
-        printed = self.settled("geo  a\n", resp3={"a[x]": "failed", "a[y]": "failed", "ab": "passed"})
+        printed = self.settled("acl  a\n", resp3={"a[x]": "failed", "a[y]": "failed", "ab": "passed"})
         self.assertEqual(printed[-1], "1 passed, 0 failed")
 
     def test_brackets_are_not_special_in_a_pattern(self):
-        printed = self.settled("geo  a[x]\n", resp3={"a[x]": "failed", "ax": "passed"})
+        printed = self.settled("acl  a[x]\n", resp3={"a[x]": "failed", "ax": "passed"})
         self.assertEqual(printed[-1], "1 passed, 0 failed")
 
     def test_counts_that_differ_from_the_results_are_unexpected_unless_they_are_of_skipped_tests(self):
@@ -77,7 +77,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(printed[-1], "2 passed, 0 failed")
 
     def test_the_results_tell_configurations_files_and_reasons(self):
-        self.verdict("geo  b\n", "--update", resp3={"a": "passed", "b": "failed", "c": "skipped"})
+        self.verdict("acl  b\n", "--update", resp3={"a": "passed", "b": "failed", "c": "skipped"})
         self.assertEqual(
             json.loads((self.suite / "results.json").read_text()),
             {
@@ -87,14 +87,14 @@ class Judge(unittest.TestCase):
                     {
                         "name": "resp3",
                         "files": {"file": {"passed": 1, "expected": 1, "skipped": 1}},
-                        "reasons": {"geo": 1},
+                        "reasons": {"acl": 1},
                     }
                 ],
             },
         )
 
     def test_unlisted_failures_can_be_asked_for(self):
-        printed = self.verdict("geo  b\n", resp3={"a": "passed", "b": "failed", "c": "failed"})
+        printed = self.verdict("acl  b\n", resp3={"a": "passed", "b": "failed", "c": "failed"})
         self.assertIn("fails, and is not listed: c", printed[0])
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
@@ -102,7 +102,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(output.getvalue(), "c\n")
 
     def test_malformed_files_are_refused(self):
-        for expected in ("geo\n", "no-such-reason  a\n"):
+        for expected in ("acl\n", "no-such-reason  a\n"):
             with self.assertRaises(judge.Malformed):
                 self.verdict(expected, resp3={"a": "passed"})
         with self.assertRaises(judge.Malformed):

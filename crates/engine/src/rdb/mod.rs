@@ -1,5 +1,5 @@
 //! Values in the format of Redis's dumps and RDB files. Knows no keys: `DUMP` and `RESTORE` put a
-//! [`payload`]'s frame around one value, and a file has many values, each behind its key.
+//! `payload`'s frame around one value, and a file has many values, each behind its key.
 //!
 //! ```text
 //! type u8 │ value                    integers and strings as in `reader`
@@ -7,14 +7,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | [`payload`], [`crc64`] | the frame of a dump: version and checksum |
-//! | [`reader`], [`writer`] | lengths and strings, in both directions |
-//! | [`lzf`] | compression of strings |
-//! | [`listpack`], [`ziplist`], [`zipmap`] | small collections in one string |
-//! | [`decode`], [`encode`] | values |
+//! | `payload`, `crc64` | the frame of a dump: version and checksum |
+//! | `reader`, `writer` | lengths and strings, in both directions |
+//! | `lzf` | compression of strings |
+//! | `listpack`, `ziplist`, `zipmap` | small collections in one string |
+//! | `decode`, `encode` | values |
 //!
 //! **Nothing is believed.** Bytes may come from any client. Memory grows with the bytes that are there,
-//! never by a length that they claim, and what they expand to is limited: see [`reader::Reader`].
+//! never by a length that they claim, and what they expand to is limited: see [`Reader`].
 
 mod crc64;
 mod decode;
