@@ -603,8 +603,8 @@ fn errors_say_where_a_frame_is_damaged() {
     };
     assert_eq!(apply(b""), Err("frame 3 is malformed at byte 0: the database is missing".to_owned()));
     assert_eq!(
-        apply(b"\x11"),
-        Err("frame 3 is malformed at byte 1: there is no database 17: the last one is 15".to_owned())
+        apply(b"\x12"),
+        Err("frame 3 is malformed at byte 1: there is no database 18: the last one is 15".to_owned())
     );
     for frame in &frames {
         assert_eq!(apply(frame), Ok(()));

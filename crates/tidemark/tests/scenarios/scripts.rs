@@ -206,6 +206,13 @@ const ORACLE: &[&[&str]] = &[
     &["EVAL", "return redis.call('BLPOP', 'x', 0)", "0"],
     &["EVAL", "return redis.call('PING')", "0"],
     &["EVAL", "return redis.call('ECHO', 'x')", "0"],
+    // The time goes on: the loop ends.
+    &[
+        "EVAL",
+        "local first = redis.call('TIME') local next repeat next = redis.call('TIME') until next[2] ~= first[2] \
+         return #next",
+        "0",
+    ],
     &["EVAL", "return #redis.call('TIME')", "0"],
     &["EVAL", "return redis.call('PUBLISH', 'c', 'm')", "0"],
     &["EVAL", "return redis.call('SELECT', 3)", "0"],
