@@ -252,6 +252,10 @@ impl Shared {
             self.snapshots.give_up();
             self.replays.stop();
             self.offload.stop();
+            self.engine
+                .scripts()
+                .running()
+                .end_at(self.clock.now() + self.settings.current().shutdown_timeout);
             self.engine.stop_sealing();
             self.channel_registry.mailbox().stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));

@@ -6,7 +6,7 @@
 use crate::command::{Command, Run, ScriptAction};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// It has changed nothing.
@@ -19,6 +19,8 @@ const KILLED: u8 = 2;
 /// Why a script, and why a function ends that was killed.
 const SCRIPT_KILLED: &str = "Script killed by user with SCRIPT KILL.";
 const FUNCTION_KILLED: &str = "Script killed by user with FUNCTION KILL.";
+/// Why a script ends that is still running when the server has waited for it long enough.
+const STOPPED: &str = "Script ended because the server stops.";
 
 /// The shards whose locks a script has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +107,8 @@ pub enum Killed {
 pub struct RunningScripts {
     count: AtomicUsize,
     list: Mutex<Vec<Arc<RunningScript>>>,
+    /// When all of them end, because the server stops.
+    ends_at: OnceLock<Instant>,
 }
 
 thread_local! {
@@ -183,6 +187,16 @@ impl RunningScripts {
             }
         }
         killed
+    }
+
+    /// Has every script end that still runs at a time: the server stops. Idempotent.
+    pub fn end_at(&self, time: Instant) {
+        let _ = self.ends_at.set(time);
+    }
+
+    /// Why a script must end that runs now, whatever it has changed.
+    pub(super) fn stopped(&self, now: Instant) -> Option<&'static str> {
+        self.ends_at.get().is_some_and(|at| *at <= now).then_some(STOPPED)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<RunningScript>>> {

@@ -310,7 +310,8 @@ impl Caller for ScriptRun<'_, '_> {
             self.announced = Some(running.announce(self.shards(), asked, has_written, function));
             self.running = RunningScripts::own();
         }
-        self.running.as_ref().and_then(|running| running.killed())
+        let killed = self.running.as_ref().and_then(|running| running.killed());
+        killed.or_else(|| self.engine.scripts().running().stopped(now))
     }
 
     fn log(&mut self, level: u8, message: &[u8]) {

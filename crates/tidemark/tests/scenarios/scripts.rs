@@ -165,6 +165,17 @@ fn others_are_told_of_a_script_that_takes_too_long_and_can_end_it() {
 }
 
 #[test]
+fn a_server_that_stops_ends_scripts_that_do_not_end() {
+    let (_directory, server) = server(&["--shutdown-timeout", "1", "--busy-reply-threshold", "100"]);
+    let (mut runner, mut other) = (server.client(), server.client());
+    let endless = "redis.call('SET', KEYS[1], 1) while true do pcall(error) end";
+    runner.send(&["EVAL", endless, "1", "k"]).expect("it is sent");
+    wait_until("the key is busy", || call(&mut other, &["GET", "k"]).is_error());
+    let status = server.terminate();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
 fn scripts_that_only_read_change_nothing() {
     let (_directory, server) = server(&[]);
     let mut client = server.client();
