@@ -10,7 +10,7 @@
 //! neither applied nor sent meanwhile. A node alone tells its operator.
 
 use crate::durability::recover_error::{damage_of, damage_of_snapshot};
-use crate::group::{self, GroupNode};
+use crate::group::GroupNode;
 use crate::observe::operator_line::say;
 use crate::shared::Shared;
 use std::io;
@@ -69,7 +69,7 @@ impl Scrub {
                 continue;
             }
             if let Some(node) = &self.node
-                && !group::can_be_missed(node, &self.shared.settings.current().requirepass)
+                && !node.can_be_missed(&self.shared.settings.current().requirepass)
             {
                 if damage != waits_with {
                     say(&format!(

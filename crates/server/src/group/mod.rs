@@ -48,7 +48,7 @@ pub(crate) use messages::Messages;
 pub(crate) use node::GroupNode;
 pub use node_error::NodeError;
 pub(crate) use operations::{Change, MemberView, Operations, View};
-pub(crate) use replacing::{can_be_missed, requested as requested_replacement};
+pub(crate) use replacing::requested as requested_replacement;
 pub use seat::SeatError;
 
 use crate::settings::Settings;

@@ -7,7 +7,7 @@ use super::message::Published;
 use super::messages::{self, MemberService, Messages};
 use super::node_error::NodeError;
 use super::notices::{Events, Notice};
-use super::replacing::Replacing;
+use super::replacing::{self, Replacing};
 use super::seat::Seat;
 use super::term_listener::{Listener, known, others, roster};
 use crate::config::{ClusterTls, Config};
@@ -319,6 +319,11 @@ impl GroupNode {
     /// See [`tidemark_cluster::Consensus::staleness`].
     pub(crate) fn staleness(&self) -> Option<Duration> {
         self.group.staleness()
+    }
+
+    /// See [`replacing::can_be_missed`].
+    pub(crate) fn can_be_missed(&self, password: &str) -> bool {
+        replacing::can_be_missed(&self.seat, self.group.members(), password)
     }
 
     /// Has the next start replace the data of this member, which is damaged. Returns false if it must not: the

@@ -12,7 +12,6 @@
 
 use super::durable_file;
 use super::joining::{Told, ask, call};
-use super::node::GroupNode;
 use super::seat::Seat;
 use crate::config::Config;
 use crate::observe::operator_line::say;
@@ -22,8 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidemark_cluster::Member;
 use tidemark_cluster::suspicion::SuspicionFile;
-use tidemark_cluster::{Consensus as _, Member};
 use tidemark_log::Storage;
 use tidemark_log::storage::StorageLock;
 
@@ -68,12 +67,12 @@ impl Replacing {
 
 /// Returns whether the others elect a leader, and commit, without this member: then its data can be replaced. It
 /// asks all of them.
-pub(crate) fn can_be_missed(node: &GroupNode, password: &str) -> bool {
-    let voters = node.group.members().into_iter().filter(|member| member.is_voter);
-    let (own, others): (Vec<_>, Vec<_>) = voters.partition(|member| member.id == node.seat.node);
+pub(super) fn can_be_missed(seat: &Seat, members: Vec<Member>, password: &str) -> bool {
+    let voters = members.into_iter().filter(|member| member.is_voter);
+    let (own, others): (Vec<_>, Vec<_>) = voters.partition(|member| member.id == seat.node);
     let is_well = |member: &&Member| {
         let said = ask(&member.client_address, password);
-        said.is_ok_and(|said| said.cluster == node.seat.cluster && (said.is_leader || said.can_lead))
+        said.is_ok_and(|said| said.cluster == seat.cluster && (said.is_leader || said.can_lead))
     };
     let well = others.iter().filter(is_well).count();
     well * 2 > own.len() + others.len()
