@@ -52,7 +52,7 @@ impl Consumer {
     }
 }
 
-/// A group of consumers, each of whom gets other entries.
+/// A group of consumers, each of which gets other entries.
 ///
 /// Every pending entry is among those of the group and of exactly one of its consumers.
 #[derive(Debug, Clone, Default)]
@@ -114,7 +114,7 @@ impl Group {
         ordinals
     }
 
-    /// Returns the name of the consumer to whom an entry was delivered.
+    /// Returns the name of the consumer that got an entry.
     pub fn owner(&self, pending: &Pending) -> &[u8] {
         &self.of_number(pending.consumer).name
     }
