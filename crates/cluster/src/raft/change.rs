@@ -95,7 +95,7 @@ impl<C: Cfg> Node<C> {
         };
         let ready: Result<(), ChangeError> = ready.await;
         if let Err(error) = ready {
-            self.reign.resume(term);
+            self.resume(term, until).await;
             return Err(error);
         }
         Ok(term)
@@ -221,7 +221,7 @@ impl<C: Cfg> Node<C> {
             changed.map(drop).map_err(|error| ChangeError::Refused(error.to_string()))
         };
         let changed = changed.await;
-        self.reign.resume(term);
+        self.resume(term, until).await;
         changed
     }
 
@@ -231,6 +231,13 @@ impl<C: Cfg> Node<C> {
 
     fn pause(&self, term: Term) -> Result<(), ChangeError> {
         if self.reign.pause(term) { Ok(()) } else { Err(ChangeError::Another) }
+    }
+
+    /// Ends a pause, and waits until it has ended: the next change is not refused because of this one. A log that
+    /// does not answer is waited for until `until`.
+    async fn resume(&self, term: Term, until: Duration) {
+        self.reign.resume(term);
+        while self.reign.is_paused() && self.look_again(term, until, 0).await.is_ok() {}
     }
 
     /// Waits until everything that was accepted is in the log.

@@ -104,6 +104,20 @@ fn a_member_joins_catches_up_votes_and_is_removed() {
 }
 
 #[test]
+fn a_change_that_follows_another_at_once_is_not_refused_because_of_it() {
+    let mut fleet = Fleet::begin(1, Settings::SHARED);
+    fleet.start(2);
+    fleet.leader();
+    let group = &fleet.running[&1].group;
+    for round in 0..50 {
+        group
+            .join(Member { is_voter: false, ..member(2) }, PATIENCE)
+            .unwrap_or_else(|error| panic!("{round}: {error}"));
+        group.remove(NodeId(2), PATIENCE).unwrap_or_else(|error| panic!("{round}: {error}"));
+    }
+}
+
+#[test]
 fn a_learner_gets_the_log_and_does_not_count() {
     let mut fleet = Fleet::begin(1, Settings::SHARED);
     let written = write(&fleet, "before");
