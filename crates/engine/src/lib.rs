@@ -70,7 +70,7 @@ pub use command::{Command, KeySpec, Run};
 pub use engine::Engine;
 pub use error::CommandError;
 pub use execute::call::{Call, Terms};
-pub use execute::execution::Executed;
+pub use execute::execution::{Executed, FollowUp};
 pub use execute::once::OnceName;
 pub use execute::pausing::PAUSE_ERROR;
 pub use execute::transaction::WatchedKeys;

@@ -60,9 +60,7 @@ impl Drop for Room<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some((shared, bytes)) = self.kept.take() {
-            let mut state = shared.lock();
-            state.promised_bytes -= bytes;
-            shared.end_wait_for_entry(state);
+            shared.give_back_room(bytes);
         }
     }
 }
@@ -336,6 +334,14 @@ impl Shared {
     pub(crate) fn overfills_entry(&self, state: &State, payload_bytes: usize) -> bool {
         let held = state.buffer.sealed as u64 + state.promised_bytes;
         self.has_entries && held > 0 && held + self.bytes_to_promise(payload_bytes) > ENTRY_BYTES
+    }
+
+    /// Releases the space that a large record has not used.
+    #[cold]
+    fn give_back_room(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.promised_bytes -= bytes;
+        self.end_wait_for_entry(state);
     }
 
     /// Has those look again who wait until a large record fits into an entry.

@@ -108,10 +108,6 @@ impl Effects {
         self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
     }
 
-    pub(crate) fn take_published(&mut self) -> Vec<Publication> {
-        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.published))
-    }
-
     pub(crate) fn take_noted(&mut self) -> Vec<Noted> {
         self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.noted))
     }

@@ -23,10 +23,46 @@ pub struct Executed<'e> {
     pub lsn: Option<Lsn>,
     /// Whether the reply must wait until the change is durable, whatever the server's mode.
     pub durable: bool,
-    /// Set if the command found nothing to take and wrote no reply: the client must block.
-    pub block: Option<Box<Blocked<'e>>>,
+    /// What the caller still has to do, for few commands.
+    pub follow_up: Option<Box<FollowUp<'e>>>,
+}
+
+/// What a call leaves to its caller. A script does not block, and a command that blocks publishes nothing.
+#[derive(Debug)]
+pub enum FollowUp<'e> {
+    /// The command found nothing to take and wrote no reply: the client must block.
+    Block(Blocked<'e>),
     /// Messages that a script has published. They may show the change: send them after its record.
-    pub published: Vec<Publication>,
+    Publish(Vec<Publication>),
+}
+
+impl<'e> Executed<'e> {
+    /// Whether the client must block.
+    pub fn blocks(&self) -> bool {
+        matches!(self.follow_up.as_deref(), Some(FollowUp::Block(_)))
+    }
+
+    /// The client that must block, if it must.
+    pub fn into_blocked(self) -> Option<Blocked<'e>> {
+        match *self.follow_up? {
+            FollowUp::Block(blocked) => Some(blocked),
+            FollowUp::Publish(_) => None,
+        }
+    }
+
+    /// Messages to send: see [`FollowUp::Publish`].
+    pub fn published(&self) -> &[Publication] {
+        match self.follow_up.as_deref() {
+            Some(FollowUp::Publish(published)) => published,
+            _ => &[],
+        }
+    }
+}
+
+impl FollowUp<'_> {
+    pub(crate) fn publish(published: Vec<Publication>) -> Option<Box<Self>> {
+        (!published.is_empty()).then(|| Box::new(Self::Publish(published)))
+    }
 }
 
 impl Engine {
@@ -77,16 +113,15 @@ impl Engine {
         let revealed = if keys.effects.reveals_logged { lsn.or_else(|| Some(self.applied())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;
-        let (block, published) = if keys.concern_others() || terms.reader.is_some() {
-            let published = keys.effects.take_published();
-            (self.attend(call, terms, keys, lsn, durable, reply), published)
+        let follow_up = if keys.concern_others() || terms.reader.is_some() {
+            self.attend(call, terms, keys, lsn, durable, reply)
         } else {
-            (None, Vec::new())
+            None
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: revealed.or(Some(awaited)), durable: true, block, published };
+            return Executed { lsn: revealed.or(Some(awaited)), durable: true, follow_up };
         }
-        Executed { lsn: revealed, durable, block, published }
+        Executed { lsn: revealed, durable, follow_up }
     }
 
     /// Prepares a command's keys in a group: see [`Engine::is_in_group`].
@@ -104,7 +139,7 @@ impl Engine {
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
     /// caches, publishes events, serves blocked clients, blocks the client itself, or writes the rest
-    /// of its reply without locks.
+    /// of its reply without locks. Returns what is left to the caller.
     #[cold]
     fn attend<'e>(
         &'e self,
@@ -114,8 +149,8 @@ impl Engine {
         lsn: Option<Lsn>,
         durable: bool,
         reply: &mut Reply,
-    ) -> Option<Box<Blocked<'e>>> {
-        let RareEffects { noted, ready, block, leased, rest, .. } = keys.effects.take_rare();
+    ) -> Option<Box<FollowUp<'e>>> {
+        let RareEffects { noted, ready, block, leased, rest, published, .. } = keys.effects.take_rare();
         if let Some(lsn) = lsn
             && !leased.is_empty()
         {
@@ -132,7 +167,8 @@ impl Engine {
             self.publish_events(&mut keys, lsn, durable);
         }
         if let Some(block) = block {
-            return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));
+            assert!(published.is_empty(), "'{}' blocks, and is no script", call.command.name);
+            return Some(Box::new(FollowUp::Block(Blocked::new(keys, call, block, reply, durable))));
         }
         let expired = expired_keys(&keys, call);
         if ready.is_empty() {
@@ -145,7 +181,7 @@ impl Engine {
             rest.write(reply);
         }
         self.remove_met(call, &expired, terms.reader);
-        None
+        FollowUp::publish(published)
     }
 }
 

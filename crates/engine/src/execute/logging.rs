@@ -13,6 +13,7 @@ use tidemark_log::{Lsn, Room};
 
 impl Engine {
     /// Appends a command's change to the log. The caller holds the locks of its shards.
+    #[inline]
     pub(crate) fn log_effects(
         &self,
         call: &Call<'_>,
@@ -21,10 +22,11 @@ impl Engine {
         reply: &mut Reply,
         mark: usize,
     ) -> Option<Lsn> {
-        if let Some(rare) = effects.rare() {
-            return self.log_rare_effects(call, effects, rare, room, reply, mark);
+        match effects.rare() {
+            Some(rare) => self.log_rare_effects(call, effects, rare, room, reply, mark),
+            None if effects.changed => self.log_command(call, room, reply, mark),
+            None => None,
         }
-        if effects.changed { self.log_command(call, room, reply, mark) } else { None }
     }
 
     /// As [`Engine::log_effects`], for a command whose changes are points.
@@ -114,6 +116,8 @@ impl Engine {
         self.appended(result, reply, mark)
     }
 
+    // Of its own, so that a command that logs nothing does not save registers for it.
+    #[inline(never)]
     fn log_command(&self, call: &Call<'_>, room: Room<'_>, reply: &mut Reply, mark: usize) -> Option<Lsn> {
         let result = self.log().append_into(room, call.now_us, kind::COMMAND, |into| {
             record::encode_command(into, call.db, call.command.id, arguments(call));

@@ -12,11 +12,7 @@ impl Engine {
     #[inline]
     pub(crate) fn run(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
         let Run::Keys(handler) = call.command.run else {
-            if let Run::Script(named) = call.command.run {
-                return self.run_script(named, call, keys, reply);
-            }
-            reply.error_text("ERR this command belongs to the connection and cannot run on keys");
-            return;
+            return self.run_otherwise(call, keys, reply);
         };
         let mark = reply.len();
         if keys.events.are_wanted() {
@@ -27,6 +23,15 @@ impl Engine {
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
             self.deadlines().lower(at);
+        }
+    }
+
+    /// Runs what has no handler of keys.
+    #[cold]
+    fn run_otherwise(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
+        match call.command.run {
+            Run::Script(named) => self.run_script(named, call, keys, reply),
+            _ => reply.error_text("ERR this command belongs to the connection and cannot run on keys"),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execute::call::{Call, Terms};
-use crate::execute::execution::{Executed, expired_keys};
+use crate::execute::execution::{Executed, FollowUp, expired_keys};
 use crate::execute::locking::Access;
 use crate::execute::logging::encode_effects;
 use crate::execute::moment::Moment;
@@ -264,7 +264,11 @@ impl Engine {
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         // What memory has includes every lease.
         let revealed = if reveals_logged { Some(self.applied()) } else { awaited };
-        Executed { lsn: lsn.or(revealed), durable: durable || awaited.is_some(), block: None, published }
+        Executed {
+            lsn: lsn.or(revealed),
+            durable: durable || awaited.is_some(),
+            follow_up: FollowUp::publish(published),
+        }
     }
 
     /// Watches a key for a transaction.

@@ -50,7 +50,7 @@ pub(crate) fn wait_as(
         to.lock().expect("no test panics while it holds the lock").push(shown(&delivery.reply));
         when_served();
     };
-    let blocked = executed.block.expect("the command waits");
+    let blocked = executed.into_blocked().expect("the command waits");
     let timeout_ms = blocked.timeout_ms();
     Waiting { waiter: blocked.wait(deliver, |_| ()), timeout_ms, delivered }
 }
@@ -162,7 +162,8 @@ fn no_push_is_missed_between_the_check_and_the_queue() {
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
     let command = command::resolve(&args).expect("a command");
     let call = Call { command, args: &args, db: 0, now_us: START_US };
-    let blocked = engine.execute(&call, &mut Reply::default()).block.expect("there is nothing to take");
+    let blocked =
+        engine.execute(&call, &mut Reply::default()).into_blocked().expect("there is nothing to take");
     std::thread::scope(|scope| {
         let pusher = scope.spawn(|| Client::new(&engine).run("RPUSH l a"));
         let (to, served) = std::sync::mpsc::channel();

@@ -454,7 +454,7 @@ fn a_served_clients_event_follows_the_event_that_served_it() {
         let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         let call =
             Call { command: command::resolve(&args).expect("a row"), args: &args, db: 0, now_us: START_US };
-        let blocked = engine.execute(&call, &mut Reply::default()).block.expect("nothing to take");
+        let blocked = engine.execute(&call, &mut Reply::default()).into_blocked().expect("nothing to take");
         let _waiter = blocked.wait(|_| {}, |_| {});
     }
     assert_eq!(listener.heard(), "");

@@ -70,7 +70,7 @@ impl<'e> Reading<'e> {
         let (sender, delivered) = std::sync::mpsc::channel();
         let (answer, executed) = Client::new(engine).execute(line);
         assert_eq!(answer, "", "{line} waits");
-        let blocked = executed.block.expect("it waits");
+        let blocked = executed.into_blocked().expect("it waits");
         let waiter = blocked.wait(move |delivery| sender.send(delivery).expect("is received"), |_| ());
         Self { engine, waiter, delivered }
     }

@@ -201,7 +201,7 @@ fn blocked_clients_are_served_by_what_is_executed_once() {
     let client = Numbering::new(&engine, "s");
     let (_, executed) = Client::new(&engine).execute("BLPOP list 0");
     let (served, answers) = std::sync::mpsc::channel();
-    let waiting = executed.block.expect("it waits");
+    let waiting = executed.into_blocked().expect("it waits");
     waiting.wait(move |delivery| served.send(delivery).expect("heard"), |_| ());
     assert_eq!(client.run(1, "RPUSH list a b"), ":2");
     assert_eq!(shown(&answers.try_recv().expect("it is served").reply), "*2 $4 list $1 a");

@@ -22,7 +22,7 @@ pub(crate) fn attempt(engine: &Engine, now_us: u64, lines: &[String]) -> Option<
     let calls: Vec<Call<'_>> = args.iter().map(|args| call(args)).collect();
     let mut reply = Reply::new(Protocol::Resp2);
     let executed = engine.execute_run(&calls, &mut reply)?;
-    assert!(executed.block.is_none() && !executed.durable);
+    assert!(!executed.blocks() && !executed.durable);
     Some((shown(reply.bytes()), executed.lsn))
 }
 

@@ -209,7 +209,9 @@ impl Sequence {
                 }
             }
             self.generator.hear(reply.bytes());
-            executed.block.map(|blocked| blocked.wait(move |it| served.send(it).expect("heard"), |_| ()))
+            executed
+                .into_blocked()
+                .map(|blocked| blocked.wait(move |it| served.send(it).expect("heard"), |_| ()))
         };
         assert_eq!(waiter.is_some(), reply.is_empty(), "{} waits or is answered", shown(line));
         if let Some(waiter) = waiter {
@@ -246,7 +248,7 @@ impl Sequence {
         let mut reply = Reply::new(if self.dice.once_in(2) { Protocol::Resp2 } else { Protocol::Resp3 });
         let name = OnceName { session, number };
         let executed = self.engine.execute_once(name, &call, Terms::default(), &mut reply);
-        assert!(executed.block.is_none() && !reply.is_empty(), "{} is answered", shown(line));
+        assert!(!executed.blocks() && !reply.is_empty(), "{} is answered", shown(line));
         self.generator.hear(reply.bytes());
     }
 

@@ -458,7 +458,7 @@ fn a_reader_waits_for_points_and_takes_none() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let (answer, executed) = Client::new(&engine).execute(line);
         assert_eq!(answer, "", "{line}");
-        let blocked = executed.block.expect("it waits");
+        let blocked = executed.into_blocked().expect("it waits");
         let waiter = blocked.wait(move |delivery| sender.send(delivery).expect("is received"), |_| ());
         (waiter, receiver)
     };

@@ -88,7 +88,7 @@ fn a_script_serves_clients_that_wait_and_is_part_of_a_transaction() {
     let engine = support::engine();
     let client = Client::new(&engine);
     let (_, executed) = client.execute("BLPOP queue 0");
-    assert!(executed.block.is_some());
+    assert!(executed.blocks());
     drop(executed);
     let both = transaction(
         &engine,

@@ -238,7 +238,7 @@ fn wait(engine: &Engine, line: &str) -> Arc<Mutex<String>> {
     let command = command::resolve(&args).expect("a command of the table");
     let call = Call { command, args: &args, db: 0, now_us: START_US };
     let mut reply = Reply::default();
-    let block = engine.execute(&call, &mut reply).block.expect("there is nothing to take yet");
+    let block = engine.execute(&call, &mut reply).into_blocked().expect("there is nothing to take yet");
     assert!(reply.is_empty(), "a client that waits has no answer");
     let answer = Arc::new(Mutex::new(String::new()));
     let cell = Arc::clone(&answer);

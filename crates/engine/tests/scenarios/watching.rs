@@ -235,7 +235,7 @@ fn a_client_served_from_a_key_causes_its_own_emission() {
     let command = command::resolve(&call).expect("a command");
     let call = Call { command, args: &call, db: 0, now_us: START_US };
     let executed = engine.execute(&call, &mut Reply::default());
-    let waiter = executed.block.expect("it waits").wait(|_| (), |_| ());
+    let waiter = executed.into_blocked().expect("it waits").wait(|_| (), |_| ());
     client.run("RPUSH jobs one");
     assert!(waiter.is_served());
     assert_eq!(answers(&length), [":1", ":0"], "the push and the pop behind it are two records");

@@ -100,7 +100,7 @@ impl<'e> Client<'e> {
 /// Runs commands as `EXEC` does and returns the answer, unless a key of `watch` has changed.
 pub(crate) fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
     let (answer, executed) = execute_transaction(engine, watch, lines);
-    assert!(executed.block.is_none(), "no command blocks in a transaction");
+    assert!(!executed.blocks(), "no command blocks in a transaction");
     answer
 }
 

@@ -194,8 +194,8 @@ fn execute_on_keys(
     let executed = cx.shared.engine.execute_as(&call, terms, &mut session.outbox.reply);
     let shown = || cx.shared.engine.newest_shown(command, args);
     finish(session, &executed, mark, durable, shown, cx);
-    if let Some(blocked) = executed.block {
-        wait::block(session, *blocked, durable, cx);
+    if let Some(blocked) = executed.into_blocked() {
+        wait::block(session, blocked, durable, cx);
     }
 }
 

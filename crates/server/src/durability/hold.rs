@@ -35,9 +35,7 @@ pub(crate) fn finish(
     if executed.lsn.is_some() {
         session.last_write = executed.lsn;
     }
-    if !executed.published.is_empty() {
-        send_published(&executed.published, cx.shared);
-    }
+    send_published(executed.published(), cx.shared);
     let answer = &session.outbox.reply.bytes()[mark..];
     match holds_back(executed, durable, answer, shown, cx.shared) {
         Ok(None) => {}
@@ -79,7 +77,7 @@ pub(crate) fn holds_back(
     if newest <= log.committed() || answer.starts_with(REFUSAL) {
         return Ok(None);
     }
-    if executed.block.is_some() {
+    if executed.blocks() {
         // `shown` would take locks that a command about to block still holds. If the log has
         // failed, the end of the wait finds that.
         return Ok((!has_failed(log)).then_some(Until::Committed(newest)));

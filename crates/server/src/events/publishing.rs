@@ -8,6 +8,7 @@ use crate::shared::Shared;
 use tidemark_engine::script::Publication;
 
 /// Sends the messages that a script has published. The log that loses the script's record loses them too.
+#[inline]
 pub(crate) fn send_published(published: &[Publication], shared: &Shared) {
     for Publication { is_shard, channel, message } in published {
         let kind = if *is_shard { Kind::Shard } else { Kind::Channel };

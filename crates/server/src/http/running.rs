@@ -78,8 +78,8 @@ fn execute(
         [call] => shared.engine.execute_as(call, Terms::default(), &mut reply),
         calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
     };
-    send_published(&executed.published, shared);
-    assert!(executed.block.is_none(), "nothing is run here that waits for keys");
+    send_published(executed.published(), shared);
+    assert!(!executed.blocks(), "nothing is run here that waits for keys");
     let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
     let until = holds_back(&executed, false, reply.bytes(), || shown().unwrap_or_default(), shared);
     if shared.next_due_work() != due_before {

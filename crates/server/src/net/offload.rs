@@ -57,8 +57,8 @@ fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     let announced = shared.engine.announce_script(command, &args);
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
     drop(announced);
-    send_published(&executed.published, shared);
-    assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
+    send_published(executed.published(), shared);
+    assert!(!executed.blocks(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);
     let held_until =
         holds_back(&executed, false, reply.bytes(), shown, shared).unwrap_or_else(|CommitLost| {

@@ -230,7 +230,7 @@ fn a_client_that_waits_for_points_is_answered_with_the_error() {
     drop_points(&engine);
     let (sender, receiver) = std::sync::mpsc::channel();
     let (_, executed) = Client::new(&engine).execute("TS.READ a 500 BLOCK 0 2953");
-    let blocked = executed.block.expect("it waits");
+    let blocked = executed.into_blocked().expect("it waits");
     let _waiter = blocked.wait(move |delivery| sender.send(delivery).expect("is received"), |_| ());
     let damaged = Damaged::newest(&memory, &storage);
     assert_eq!(run(&engine, "TS.ADD a 30000 1"), ":30000 ");
