@@ -8,6 +8,7 @@ use openraft::Raft;
 use openraft::entry::RaftEntry;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest};
 use openraft::type_config::TypeConfigExt;
+use tidemark_log::EntryId;
 use tokio::sync::mpsc;
 
 use super::apply::Apply;
@@ -20,7 +21,6 @@ use crate::driver::LogDriver;
 use crate::ids::NodeId;
 use crate::net::Lane;
 use crate::wire::message::{self, AppendAnswer, INSTALL, Request, VoteAnswer};
-use tidemark_log::EntryId;
 
 /// Requests of a connection that the library has and has not answered.
 const APPENDS_MAX: usize = 64;

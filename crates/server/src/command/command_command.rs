@@ -245,69 +245,50 @@ fn write_counted(reply: &mut Reply, key_use: &str, at: u8) {
     write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
 }
 
-/// Writes the specification of `XREAD`: half of the arguments behind a keyword.
+/// Writes the specification of `XREAD`: the keys are half of the arguments behind a keyword.
 fn write_streams(reply: &mut Reply, key_use: &str) {
-    reply.map(3);
-    reply.bulk(b"flags");
-    write_words(reply, key_use.split(' '));
-    reply.bulk(b"begin_search");
-    reply.map(2);
-    reply.bulk(b"type");
-    reply.bulk(b"keyword");
-    reply.bulk(b"spec");
-    reply.map(2);
-    reply.bulk(b"keyword");
-    reply.bulk(b"STREAMS");
-    reply.bulk(b"startfrom");
-    reply.integer(1);
+    write_begin_at_keyword(reply, key_use, "STREAMS", 1);
     write_find(reply, "range", &[("lastkey", -1), ("keystep", 1), ("limit", 2)]);
 }
 
 /// Writes the specification of one key behind a keyword.
 fn write_keyword(reply: &mut Reply, key_use: &str, keyword: &str, from: u8) {
-    reply.map(3);
-    reply.bulk(b"flags");
-    write_words(reply, key_use.split(' '));
-    reply.bulk(b"begin_search");
-    reply.map(2);
-    reply.bulk(b"type");
-    reply.bulk(b"keyword");
-    reply.bulk(b"spec");
-    reply.map(2);
-    reply.bulk(b"keyword");
-    reply.bulk(keyword.as_bytes());
-    reply.bulk(b"startfrom");
-    reply.integer(i64::from(from));
+    write_begin_at_keyword(reply, key_use, keyword, i64::from(from));
     write_find(reply, "range", &[("lastkey", 0), ("keystep", 1), ("limit", 0)]);
 }
 
 /// Writes a specification for keys that have no fixed positions.
 fn write_unknown(reply: &mut Reply, key_use: &str) {
-    reply.map(3);
-    reply.bulk(b"flags");
-    write_words(reply, key_use.split(' '));
-    for part in ["begin_search", "find_keys"] {
-        reply.bulk(part.as_bytes());
-        reply.map(2);
-        reply.bulk(b"type");
-        reply.bulk(b"unknown");
-        reply.bulk(b"spec");
-        reply.map(0);
-    }
+    write_begin_of(reply, key_use, "unknown", 0);
+    write_find(reply, "unknown", &[]);
 }
 
 fn write_begin(reply: &mut Reply, key_use: &str, index: i64) {
+    write_begin_of(reply, key_use, "index", 1);
+    reply.bulk(b"index");
+    reply.integer(index);
+}
+
+/// Begins a specification that is searched for behind a keyword, from the argument `from` on.
+fn write_begin_at_keyword(reply: &mut Reply, key_use: &str, keyword: &str, from: i64) {
+    write_begin_of(reply, key_use, "keyword", 2);
+    reply.bulk(b"keyword");
+    reply.bulk(keyword.as_bytes());
+    reply.bulk(b"startfrom");
+    reply.integer(from);
+}
+
+/// Begins a specification up to the fields of where its search begins.
+fn write_begin_of(reply: &mut Reply, key_use: &str, kind: &str, fields: usize) {
     reply.map(3);
     reply.bulk(b"flags");
     write_words(reply, key_use.split(' '));
     reply.bulk(b"begin_search");
     reply.map(2);
     reply.bulk(b"type");
-    reply.bulk(b"index");
+    reply.bulk(kind.as_bytes());
     reply.bulk(b"spec");
-    reply.map(1);
-    reply.bulk(b"index");
-    reply.integer(index);
+    reply.map(fields);
 }
 
 fn write_find(reply: &mut Reply, kind: &str, spec: &[(&str, i64)]) {
