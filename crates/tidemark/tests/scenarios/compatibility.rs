@@ -1,6 +1,6 @@
 //! `docs/compatibility.md` is made from the command table, Redis's own list of commands, and the
-//! results of the client suites. `TIDEMARK_UPDATE=1 cargo test -p tidemark --test scenarios
-//! compatibility::` rewrites it.
+//! results of the client suites and of programs. `TIDEMARK_UPDATE=1 cargo test -p tidemark --test
+//! scenarios compatibility::` rewrites it.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,11 @@ use tidemark_server::{command_table, is_watching};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
 const SUITES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/suites");
+
+/// Programs that use Redis.
+const PROGRAMS: &str = include_str!("../../../../clients/programs/programs.json");
+/// Their results, which `clients/programs/run --update` writes.
+const RESULTS_OF_PROGRAMS: &str = include_str!("../../../../clients/programs/results.json");
 
 /// Every command of Redis with its group.
 const REDIS_COMMANDS: &str = include_str!("compatibility/redis-commands.txt");
@@ -79,15 +84,24 @@ fn a_command_is_either_there_or_missing_for_a_reason() {
     }
 }
 
+#[test]
+fn each_program_has_a_result() {
+    let names = |list| programs(list).iter().map(|program| string(&program["name"]).to_owned()).collect();
+    let (listed, with_results): (BTreeSet<String>, BTreeSet<String>) =
+        (names(PROGRAMS), names(RESULTS_OF_PROGRAMS));
+    assert_eq!(with_results, listed, "clients/programs/run --update NAME writes a missing result");
+}
+
 fn document() -> String {
     let mut text = String::from(
         "# Compatibility with Redis\n\nWhat of Redis 7.0.15 is implemented, and what the tests of Redis and its clients say \
          about it. This page is printed from the command table, Redis's own list of commands, and the results of \
-         [the suites](../clients/suites/README.md). Where a command answers differently, \
+         [the suites](../clients/suites/README.md) and of [programs](../clients/README.md#programs). Where a command answers differently, \
          [differences.md](differences.md) says how and why.\n",
     );
     push_commands(&mut text);
     push_common(&mut text);
+    push_programs(&mut text);
     push_suites(&mut text);
     write!(text, "\n{DICE}").expect("a String");
     text
@@ -191,6 +205,33 @@ impl Missing {
 /// Returns whether a pattern, which may end in `*`, matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+}
+
+// ---- programs ----
+
+fn push_programs(text: &mut String) {
+    text.push_str(
+        "\n## Programs\n\nLibraries that keep queues, locks, limits, caches and channels in Redis, unmodified. Each does a short \
+         job that checks itself, beside a server of its own with durability `always`. In the middle of each job the \
+         server is killed with SIGKILL and restarted, and the job goes on as the library promises. `clients/programs/run` runs \
+         them, `clients/programs/run --redis` runs the same with Redis 7.0.15.\n\n\
+         | program | version | language | job | Redis | Tidemark |\n|---|---|---|---|---|---|\n",
+    );
+    for program in &programs(RESULTS_OF_PROGRAMS) {
+        let [title, version, language, job, redis, tidemark] =
+            ["title", "version", "language", "job", "redis", "tidemark"].map(|name| string(&program[name]));
+        let language = match language {
+            "node" => "Node.js".to_owned(),
+            other => other[..1].to_uppercase() + &other[1..],
+        };
+        let lacks = program["lacks"].as_str().map(|lacks| format!(", without {lacks}")).unwrap_or_default();
+        writeln!(text, "| {title} | {version} | {language} | {job} | {redis} | {tidemark}{lacks} |")
+            .expect("a String");
+    }
+}
+
+fn programs(list: &str) -> Vec<Value> {
+    serde_json::from_str(list).expect("a list of programs is JSON")
 }
 
 // ---- suites ----
