@@ -45,6 +45,10 @@ pub enum LibraryAction {
     Flush,
     /// Shows them.
     List,
+    /// Returns all of them as bytes.
+    Dump,
+    /// Adds those that bytes have.
+    Restore,
 }
 
 /// What executes a command.

@@ -27,6 +27,8 @@ pub(crate) struct Effects {
     /// Whether the reply shows earlier changes that may not be durable yet; it waits as if the
     /// command had logged them.
     pub(crate) reveals_logged: bool,
+    /// Whether a script has run a command that only reads, and none that changes something.
+    pub(crate) script_reads: bool,
     /// The earliest deadline that was set, in milliseconds since 1970.
     pub(crate) earliest_deadline: Option<u64>,
     /// Rare effects, boxed so that most commands do not create, check and drop them.

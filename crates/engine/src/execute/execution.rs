@@ -161,7 +161,8 @@ impl Engine {
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
         }
         if let Some(reader) = terms.reader {
-            self.remember(&mut keys, call, reader);
+            let script_reads = keys.effects.script_reads;
+            self.remember(&mut keys, call, reader, script_reads);
         }
         if keys.events.are_wanted() {
             self.publish_events(&mut keys, lsn, durable);

@@ -223,7 +223,7 @@ impl Engine {
             leased.extend(rare.leased);
             published.extend(rare.published);
             if let Some(reader) = terms.reader {
-                self.remember(&mut keys, call, reader);
+                self.remember(&mut keys, call, reader, effects.script_reads);
             }
             expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
         }

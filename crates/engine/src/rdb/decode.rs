@@ -5,7 +5,7 @@
 
 use super::error::RdbError;
 use super::reader::Reader;
-use super::{kind, listpack, node, ziplist, zipmap};
+use super::{kind, listpack, node, streams, ziplist, zipmap};
 use crate::command::parse;
 use crate::value::{Decimal, End, Hash, List, Object, Set, SortedSet, Text, TypedValue};
 use std::borrow::Cow;
@@ -47,9 +47,9 @@ fn read(reader: &mut Reader<'_>) -> Result<Restored, RdbError> {
         kind::SORTED_SET | kind::SORTED_SET_2 | kind::SORTED_SET_ZIPLIST | kind::SORTED_SET_LISTPACK => {
             sorted_set(reader, kind)?.object()
         }
-        // Types of streams: the place for their codec.
+        // Not [`Collection::object`]: a stream without entries is one.
         kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
-            Err(RdbError::Unsupported("a stream"))
+            streams::decode(reader, kind).map(|stream| Restored::Object(stream.into_object()))
         }
         kind::MODULE | kind::MODULE_2 => Err(RdbError::Unsupported("a value of a module")),
         _ => Err(RdbError::Malformed("the type is unknown")),

@@ -3,9 +3,9 @@
 
 use super::error::RdbError;
 use super::listpack::Listpack;
-use super::writer::{put_length, put_string, put_text};
-use super::{kind, node};
-use crate::keyspace::{MAX_BYTES, ValueRef};
+use super::writer::{check, put_length, put_listpack, put_string, put_text};
+use super::{kind, node, streams};
+use crate::keyspace::ValueRef;
 use crate::value::{Decimal, Hash, List, Object, Set, SortedSet, Text};
 use crate::wire::reply::format_double;
 
@@ -25,25 +25,15 @@ pub(crate) fn encode(value: ValueRef<'_>, into: &mut Vec<u8>) -> Result<(), RdbE
         ValueRef::Object(Object::Set(value)) => set(value, into),
         ValueRef::Object(Object::Hash(value)) => hash(value, into),
         ValueRef::Object(Object::SortedSet(value)) => sorted_set(value, into),
+        ValueRef::Object(Object::Stream(value)) => streams::encode(value, into),
         ValueRef::Object(other) => Err(RdbError::Foreign(other.kind().name())),
         ValueRef::Unit | ValueRef::Float(_) => Err(RdbError::Foreign("element")),
     }
 }
 
-/// Fails if a payload is longer than a string can be.
-fn check(into: &[u8]) -> Result<(), RdbError> {
-    if into.len() > MAX_BYTES { Err(RdbError::TooLong) } else { Ok(()) }
-}
-
 fn string(text: &Text<'_>, into: &mut Vec<u8>) -> Result<(), RdbError> {
     into.push(kind::STRING);
     put_text(into, text);
-    check(into)
-}
-
-/// Appends a string that is a whole listpack.
-fn put_listpack(listpack: Listpack, into: &mut Vec<u8>) -> Result<(), RdbError> {
-    put_string(into, &listpack.finished().ok_or(RdbError::TooLong)?);
     check(into)
 }
 

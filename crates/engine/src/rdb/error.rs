@@ -18,8 +18,8 @@ pub enum RdbError {
     /// The value expands to far more memory than its payload has.
     #[error("ERR Bad data format: the value expands to more than 512 MiB and 64 times its payload")]
     Expands,
-    /// The type has no form in Redis, or none yet here.
-    #[error("ERR a {0} cannot be dumped: DUMP takes strings, lists, hashes, sets and sorted sets")]
+    /// The type has no form in Redis, or none.
+    #[error("ERR a {0} cannot be dumped: DUMP takes strings, lists, hashes, sets, sorted sets and streams")]
     Foreign(&'static str),
     /// The payload would be longer than a string can be.
     #[error("ERR the payload would be longer than 512 MiB, which no RESTORE takes")]

@@ -13,8 +13,9 @@
 //! ```
 
 use super::error::RdbError;
+use super::packed::{self, integer};
 use crate::command::parse::canonical_integer;
-use crate::value::{Decimal, Text};
+use crate::value::Text;
 
 /// Length of what precedes the entries. Bytes.
 const HEADER: usize = 6;
@@ -29,36 +30,55 @@ pub(super) fn each<'a>(
     bytes: &'a [u8],
     mut visit: impl FnMut(Text<'a>) -> Result<(), RdbError>,
 ) -> Result<(), RdbError> {
-    let (header, entries) = bytes.split_first_chunk::<HEADER>().ok_or(DAMAGED)?;
-    let [l0, l1, l2, l3, c0, c1] = *header;
-    let mut rest = entries.strip_suffix(&[END]).ok_or(DAMAGED)?;
-    if u32::from_le_bytes([l0, l1, l2, l3]) as usize != bytes.len() {
-        return Err(DAMAGED);
-    }
-    let (count, mut found) = (u16::from_le_bytes([c0, c1]), 0_usize);
-    while !rest.is_empty() {
-        let (entry, len) = entry(rest).ok_or(DAMAGED)?;
-        let backwards = Backwards::of(len);
-        rest = rest[len..].strip_prefix(backwards.as_slice()).ok_or(DAMAGED)?;
-        found += 1;
+    let mut entries = Entries::of(bytes)?;
+    while let Some(entry) = entries.next()? {
         visit(entry)?;
     }
-    if count != UNKNOWN && found != usize::from(count) { Err(DAMAGED) } else { Ok(()) }
+    Ok(())
+}
+
+/// Reads the entries of a listpack, which is checked on the way.
+#[derive(Debug)]
+pub(super) struct Entries<'a> {
+    rest: &'a [u8],
+    /// Number of entries that the listpack says it has; [`UNKNOWN`].
+    count: u16,
+    found: usize,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, RdbError> {
+        let (header, entries) = bytes.split_first_chunk::<HEADER>().ok_or(DAMAGED)?;
+        let [l0, l1, l2, l3, c0, c1] = *header;
+        let rest = entries.strip_suffix(&[END]).ok_or(DAMAGED)?;
+        if u32::from_le_bytes([l0, l1, l2, l3]) as usize != bytes.len() {
+            return Err(DAMAGED);
+        }
+        Ok(Self { rest, count: u16::from_le_bytes([c0, c1]), found: 0 })
+    }
+
+    /// Returns the next entry; `None` at the end.
+    ///
+    /// # Errors
+    /// The listpack is damaged here.
+    pub(super) fn next(&mut self) -> Result<Option<Text<'a>>, RdbError> {
+        if self.rest.is_empty() {
+            let is_counted = self.count == UNKNOWN || self.found == usize::from(self.count);
+            return if is_counted { Ok(None) } else { Err(DAMAGED) };
+        }
+        let (entry, len) = entry(self.rest).ok_or(DAMAGED)?;
+        let backwards = Backwards::of(len);
+        self.rest = self.rest[len..].strip_prefix(backwards.as_slice()).ok_or(DAMAGED)?;
+        self.found += 1;
+        Ok(Some(entry))
+    }
 }
 
 /// Returns the first entry, and its length without the length at its end.
 fn entry(bytes: &[u8]) -> Option<(Text<'_>, usize)> {
     let (&first, after) = bytes.split_first()?;
-    let string = |head: usize, len: usize| {
-        let end = head.checked_add(len)?;
-        Some((Text::Bytes(bytes.get(head..end)?), end))
-    };
-    let wide = |len: usize| {
-        let mut wide = [0; 8];
-        // To the upper end, so that the shift back keeps the sign.
-        wide[8 - len..].copy_from_slice(after.get(..len)?);
-        Some((integer(i64::from_le_bytes(wide) >> (64 - 8 * len)), 1 + len))
-    };
+    let string = |head: usize, len: usize| packed::string(bytes, head, len);
+    let wide = |len: usize| packed::wide(after, len);
     match first {
         0..0x80 => Some((integer(first.into()), 1)),
         0x80..0xc0 => string(1, usize::from(first & 0x3f)),
@@ -74,10 +94,6 @@ fn entry(bytes: &[u8]) -> Option<(Text<'_>, usize)> {
         0xf4 => wide(8),
         _ => None,
     }
-}
-
-fn integer(value: i64) -> Text<'static> {
-    Text::Int(value, Decimal::of(value))
 }
 
 /// The length of an entry, as it is written behind it: seven bits a byte, the highest first.

@@ -12,6 +12,8 @@
 //! | `lzf` | compression of strings |
 //! | `listpack`, `ziplist`, `zipmap` | small collections in one string |
 //! | `decode`, `encode` | values |
+//! | `streams` | streams |
+//! | `libraries` | libraries of functions |
 //!
 //! **Nothing is believed.** Bytes may come from any client. Memory grows with the bytes that are there,
 //! never by a length that they claim, and what they expand to is limited: see [`Reader`].
@@ -20,10 +22,13 @@ mod crc64;
 mod decode;
 mod encode;
 mod error;
+mod libraries;
 mod listpack;
 mod lzf;
+mod packed;
 mod payload;
 mod reader;
+mod streams;
 mod writer;
 mod ziplist;
 mod zipmap;
@@ -32,6 +37,7 @@ pub use crc64::crc64;
 pub(crate) use decode::{Restored, decode};
 pub(crate) use encode::encode;
 pub use error::RdbError;
+pub(crate) use libraries::{next_library, put_library};
 pub use payload::{VERSION_MAX, VERSION_WRITTEN, open, seal};
 pub use reader::Reader;
 pub use writer::{put_length, put_string};

@@ -1,7 +1,8 @@
 use super::*;
 use crate::command::parse::canonical_integer;
 use crate::keyspace::ValueRef;
-use crate::value::{End, Hash, List, Object, Set, SortedSet, TypedValue};
+use crate::value::stream::{Id, Keep, NodeLimits, Trim};
+use crate::value::{End, Hash, List, Object, Set, SortedSet, Stream, Text, TypedValue};
 use crate::wire::reply::format_double;
 use proptest::prelude::*;
 
@@ -28,6 +29,37 @@ fn shown(value: &Restored) -> String {
             let members =
                 set.iter().map(|(member, score)| format!("{}:{}", format_double(score), text(member)));
             format!("{} {}", set.encoding(), members.collect::<Vec<_>>().join(" "))
+        }
+        Restored::Object(Object::Stream(stream)) => {
+            let entries = stream.range(Id::MIN, Id::MAX).map(|entry| {
+                let pair = |(name, value): (Text<'_>, Text<'_>)| format!("{}={}", text(&name), text(&value));
+                format!("{} {}", entry.id(), entry.iter().map(pair).collect::<Vec<_>>().join(","))
+            });
+            let groups = stream.groups().map(|(name, group)| {
+                let pending = group.pending_from(Id::MIN).map(|pending| {
+                    let owner = text(group.owner(pending));
+                    format!("{} {owner} {} {}", pending.id, pending.delivered_ms, pending.deliveries)
+                });
+                let consumers = group
+                    .consumers()
+                    .map(|consumer| format!("{}@{}", text(consumer.name()), consumer.seen_ms()));
+                let (pending, consumers) = (pending.collect::<Vec<_>>(), consumers.collect::<Vec<_>>());
+                format!(
+                    "{} {} {:?} {pending:?} {consumers:?}",
+                    text(name),
+                    group.last(),
+                    group.entries_read()
+                )
+            });
+            format!(
+                "stream {} {} {} {} {:?} {:?}",
+                stream.last(),
+                stream.max_deleted(),
+                stream.added(),
+                stream.len(),
+                entries.collect::<Vec<_>>(),
+                groups.collect::<Vec<_>>()
+            )
         }
         Restored::Object(other) => panic!("{other:?} has no form in Redis"),
     }
@@ -86,9 +118,22 @@ fn what_is_damaged_is_refused() {
         (&b""[..], "end too early"),
         (b"\x08", "type is unknown"),
         (b"\x06", "a value of a module cannot"),
-        (b"\x0f", "a stream cannot"),
-        (b"\x13", "a stream cannot"),
-        (b"\x15", "a stream cannot"),
+        (b"\x0f", "end too early"),
+        (b"\x13\x01\x02ab", "block of a stream"),
+        // A stream of one entry that is not there, and one whose group comes twice.
+        (b"\x0f\x00\x01\x01\x00\x00", "another length"),
+        (b"\x0f\x00\x00\x05\x00\x02\x01g\x00\x00\x00\x00\x01g\x00\x00\x00\x00", "comes twice"),
+        // A pending entry without consumer, and one that only a consumer has.
+        (
+            b"\x0f\x00\x00\x05\x00\x01\x01g\x00\x00\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\
+              \0\0\0\0\0\0\0\0\x01\x00",
+            "pending entries",
+        ),
+        (
+            b"\x0f\x00\x00\x05\x00\x01\x01g\x00\x00\x00\x01\x01c\0\0\0\0\0\0\0\0\x01\
+              \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0",
+            "pending entries",
+        ),
         (b"\x16", "type is unknown"),
         (b"\0\x03ab", "end too early"),
         (b"\0\x01ab", "bytes follow"),
@@ -230,12 +275,161 @@ fn some_value() -> impl Strategy<Value = Restored> {
             }
             Restored::Object(hash.into_object())
         }),
+        some_stream().prop_map(|stream| Restored::Object(stream.into_object())),
         proptest::collection::vec((score, element()), 1..200).prop_map(|members| {
             let mut set = SortedSet::default();
             members.iter().for_each(|(score, member)| set.update(member, |_| Some(*score)));
             Restored::Object(set.into_object())
         }),
     ]
+}
+
+/// One step of making a stream.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Adds an entry so far behind the last one.
+    Add {
+        ms: u64,
+        seq: u64,
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    /// Deletes one of the entries.
+    Delete(proptest::sample::Index),
+    Trim(u64),
+    CreateGroup(u8),
+    /// Delivers some entries to a consumer.
+    Deliver {
+        group: u8,
+        consumer: u8,
+        count: usize,
+    },
+    /// Ends that an entry is pending.
+    Acknowledge {
+        group: u8,
+        at: proptest::sample::Index,
+    },
+}
+
+fn some_stream() -> impl Strategy<Value = Stream> {
+    let fields = prop_oneof![
+        4 => proptest::collection::vec(element(), 2).prop_map(|values| {
+            vec![b"a".to_vec(), b"17".to_vec()].into_iter().zip(values).collect()
+        }),
+        1 => proptest::collection::vec((element(), element()), 1..4),
+    ];
+    let ms = prop_oneof![8 => 0..3_u64, 1 => any::<u32>().prop_map(u64::from)];
+    let step = prop_oneof![
+        12 => (ms, 0..300_u64, fields).prop_map(|(ms, seq, fields)| Step::Add { ms, seq, fields }),
+        2 => any::<proptest::sample::Index>().prop_map(Step::Delete),
+        1 => (0..300_u64).prop_map(Step::Trim),
+        1 => (0..3_u8).prop_map(Step::CreateGroup),
+        3 => (0..3_u8, 0..3_u8, 0..9_usize)
+            .prop_map(|(group, consumer, count)| Step::Deliver { group, consumer, count }),
+        2 => (0..3_u8, any::<proptest::sample::Index>())
+            .prop_map(|(group, at)| Step::Acknowledge { group, at }),
+    ];
+    proptest::collection::vec(step, 0..300).prop_map(|steps| {
+        let mut stream = Stream::default();
+        for (now_ms, step) in (1_u64..).zip(steps) {
+            match step {
+                Step::Add { ms, seq, fields } => {
+                    let last = stream.last();
+                    let next = Id { ms: last.ms + ms, seq: if ms == 0 { last.seq + 1 + seq } else { seq } };
+                    let fields: Vec<&[u8]> =
+                        fields.iter().flat_map(|(name, value)| [&name[..], &value[..]]).collect();
+                    if next > last {
+                        stream.add(next, &fields, NodeLimits::DEFAULT);
+                    }
+                }
+                Step::Delete(at) if stream.len() > 0 => {
+                    let id =
+                        stream.range(Id::MIN, Id::MAX).nth(at.index(stream.len())).expect("an entry").id();
+                    stream.delete(id);
+                }
+                Step::Trim(most) => {
+                    let trim = Trim { keep: Keep::Newest(most), is_approximate: false, limit: 0 };
+                    let _few = stream.trim(trim);
+                }
+                Step::CreateGroup(group) => {
+                    let last = if group == 0 { Id::MIN } else { stream.last() };
+                    stream.create_group(&[group], last, None);
+                }
+                Step::Deliver { group, consumer, count } => {
+                    let Some(of) = stream.group(&[group]) else { continue };
+                    let ids: Vec<Id> = stream.undelivered(of).take(count).map(|entry| entry.id()).collect();
+                    stream.deliver(&[group], &[b'c', consumer], &ids, true, now_ms);
+                }
+                Step::Acknowledge { group, at } => {
+                    let Some(group) = stream.group_mut(&[group]).filter(|group| group.pending() > 0) else {
+                        continue;
+                    };
+                    let id = group.pending_from(Id::MIN).nth(at.index(group.pending())).expect("one").id;
+                    group.acknowledge(id);
+                }
+                Step::Delete(_) => {}
+            }
+        }
+        stream
+    })
+}
+
+/// What Redis 7.0.15 answers to `DUMP` after `XADD s 1-1 a 1 b x`, `XADD s 1-2 a 2 b y`, `XADD s 5-0 c z`, `XDEL s
+/// 1-2` and `XGROUP CREATE s g 1-1`.
+const OF_REDIS: &[u8] = b"\x13\x01\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01@@@\x00\x00\x00\x19\x00\x02\x01\x01\x01\x02\x01\x81a\x02\x81b\x02\x00\x01\x02\x01\x00\x01\x00\x01\x01\x01\x81x\x02\x05\x01\x03\x01\x00\x01\x01\x01\x02\x01\x81y\x02\x05\x01\x00\x01\x04\x01\xdf\xff\x02\x01\x01\x81c\x02\x81z\x02\x06\x01\xff\x02\x05\x00\x01\x01\x01\x02\x03\x01\x01g\x01\x01\x81\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x0a\x00\xdca\xc6f\xdeq\x08\x1b";
+
+#[test]
+fn a_stream_has_the_bytes_of_redis() {
+    let mut stream = Stream::default();
+    let id = |ms, seq| Id { ms, seq };
+    stream.add(id(1, 1), &[b"a", b"1", b"b", b"x"], NodeLimits::DEFAULT);
+    stream.add(id(1, 2), &[b"a", b"2", b"b", b"y"], NodeLimits::DEFAULT);
+    stream.add(id(5, 0), &[b"c", b"z"], NodeLimits::DEFAULT);
+    stream.delete(id(1, 2));
+    stream.create_group(b"g", id(1, 1), None);
+    let mut content = encoded(&Restored::Object(stream.into_object()));
+    seal(&mut content);
+    assert_eq!(content.escape_ascii().to_string(), OF_REDIS.escape_ascii().to_string());
+}
+
+#[test]
+fn older_and_newer_forms_of_streams_are_read() {
+    let blocks = &OF_REDIS[1..OF_REDIS.len() - 34];
+    let group = |entries_read: &[u8], active: &[u8]| {
+        let mut group = b"\x01\x01g\x01\x01".to_vec();
+        group.extend_from_slice(entries_read);
+        // One pending entry, 1-1, delivered three times, the last time at 5.
+        group.extend_from_slice(b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\x05\0\0\0\0\0\0\0\x03");
+        group.extend_from_slice(b"\x01\x01c\x06\0\0\0\0\0\0\0");
+        group.extend_from_slice(active);
+        group.extend_from_slice(b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01");
+        group
+    };
+    let newer = b"\x02\x05\x00\x01\x01\x01\x02\x03";
+    let shown = |parts: &[&[u8]]| decoded(&parts.concat());
+    let second = shown(&[b"\x13", blocks, newer, &group(b"\x01", b"")]);
+    assert!(second.starts_with("stream 5-0 1-2 3 2 "), "{second}");
+    assert!(second.contains("g 1-1 Some(1) [\\\"1-1 c 5 3\\\"] [\\\"c@6\\\"]"), "{second}");
+    let third = shown(&[b"\x15", blocks, newer, &group(b"\x01", b"\x07\0\0\0\0\0\0\0")]);
+    assert_eq!(third, second, "when a consumer was active last is not kept");
+    let first = shown(&[b"\x0f", blocks, b"\x02\x05\x00", &group(b"", b"")]);
+    // As Redis does: what was ever added is what is there, and of that the group has read its part.
+    assert!(first.starts_with("stream 5-0 0-0 2 2 "), "{first}");
+    assert!(first.contains("g 1-1 Some(1) "), "{first}");
+}
+
+#[test]
+fn a_long_block_is_divided() {
+    let mut stream = Stream::default();
+    for ms in 1..=5_000 {
+        stream.add(Id { ms, seq: 0 }, &[b"a", b"1"], NodeLimits { entries: 0, bytes: 0 });
+    }
+    (1..=400).for_each(|ms| assert!(stream.delete(Id { ms, seq: 0 })));
+    assert_eq!(stream.blocks(), 1);
+    let before = Restored::Object(stream.into_object());
+    let after = decode(&encoded(&before)).expect("a stream");
+    assert_eq!(shown(&after), shown(&before));
+    let Restored::Object(Object::Stream(stream)) = after else { panic!("a stream") };
+    assert_eq!(stream.blocks(), 12, "400 entries a block, and none of only deleted ones");
 }
 
 proptest! {

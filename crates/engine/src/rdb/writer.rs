@@ -1,11 +1,25 @@
 //! Lengths and strings of Redis's format, as in [`super::reader`].
 
+use super::error::RdbError;
+use super::listpack::Listpack;
 use super::lzf;
 use crate::command::parse::canonical_integer;
+use crate::keyspace::MAX_BYTES;
 use crate::value::Text;
 
 /// Strings up to this length are not worth compression. Bytes.
 const COMPRESSED_MIN: usize = 20;
+
+/// Fails if a payload is longer than a string can be.
+pub(super) fn check(into: &[u8]) -> Result<(), RdbError> {
+    if into.len() > MAX_BYTES { Err(RdbError::TooLong) } else { Ok(()) }
+}
+
+/// Appends a string that is a whole listpack.
+pub(super) fn put_listpack(listpack: Listpack, into: &mut Vec<u8>) -> Result<(), RdbError> {
+    put_string(into, &listpack.finished().ok_or(RdbError::TooLong)?);
+    check(into)
+}
 
 /// Appends a length.
 pub fn put_length(into: &mut Vec<u8>, length: usize) {

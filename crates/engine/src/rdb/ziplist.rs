@@ -13,7 +13,8 @@
 //! ```
 
 use super::error::RdbError;
-use crate::value::{Decimal, Text};
+use super::packed;
+use crate::value::Text;
 
 /// Length of what precedes the entries. Bytes.
 const HEADER: usize = 10;
@@ -68,16 +69,8 @@ fn entry(bytes: &[u8]) -> Option<(Text<'_>, usize, usize)> {
 /// Returns the value of an entry, and its length with the encoding.
 fn value(bytes: &[u8]) -> Option<(Text<'_>, usize)> {
     let (&first, after) = bytes.split_first()?;
-    let string = |head: usize, len: usize| {
-        let end = head.checked_add(len)?;
-        Some((Text::Bytes(bytes.get(head..end)?), end))
-    };
-    let wide = |len: usize| {
-        let mut wide = [0; 8];
-        // To the upper end, so that the shift back keeps the sign.
-        wide[8 - len..].copy_from_slice(after.get(..len)?);
-        Some((integer(i64::from_le_bytes(wide) >> (64 - 8 * len)), 1 + len))
-    };
+    let string = |head: usize, len: usize| packed::string(bytes, head, len);
+    let wide = |len: usize| packed::wide(after, len);
     match first {
         0..0x40 => string(1, usize::from(first)),
         0x40..0x80 => string(2, usize::from(u16::from_be_bytes([first & 0x3f, *after.first()?]))),
@@ -87,11 +80,7 @@ fn value(bytes: &[u8]) -> Option<(Text<'_>, usize)> {
         0xe0 => wide(8),
         0xf0 => wide(3),
         0xfe => wide(1),
-        0xf1..=0xfd => Some((integer(i64::from(first & 0xf) - 1), 1)),
+        0xf1..=0xfd => Some((packed::integer(i64::from(first & 0xf) - 1), 1)),
         _ => None,
     }
-}
-
-fn integer(value: i64) -> Text<'static> {
-    Text::Int(value, Decimal::of(value))
 }

@@ -59,6 +59,8 @@ pub(super) struct ScriptRun<'a, 'k> {
     announced: Option<Announced<'a>>,
     /// When it was first asked whether it must end.
     asked: Option<Instant>,
+    /// Whether it has run a command that only reads.
+    has_read: bool,
 }
 
 type Refused = Cow<'static, str>;
@@ -88,6 +90,7 @@ impl<'a, 'k> ScriptRun<'a, 'k> {
             running: if engine.scripts().running().any() { RunningScripts::own() } else { None },
             announced: None,
             asked: None,
+            has_read: false,
         }
     }
 }
@@ -119,6 +122,7 @@ impl ScriptRun<'_, '_> {
         if is_write && self.only_reads {
             return Err(ONLY_READS.into());
         }
+        self.has_read |= command.is(flags::READONLY);
         if !self.is_alone {
             self.check_declared(command, args)?;
         }
@@ -212,8 +216,9 @@ impl ScriptRun<'_, '_> {
     /// Leaves all effects where those of a command are looked for. Returns whether the script was long.
     pub(super) fn finish(self) -> bool {
         let now = self.asked.and_then(|_| self.host()).map(|host| host.now());
-        let Self { mut all, recorded, keys, asked, announced, .. } = self;
+        let Self { mut all, recorded, keys, asked, announced, has_read, .. } = self;
         all.changed = !recorded.is_empty();
+        all.script_reads = has_read && !all.changed;
         if all.changed {
             all.rare_mut().recorded = recorded;
         }

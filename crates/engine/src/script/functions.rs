@@ -28,8 +28,8 @@ use tidemark_script::functions::{Library, LibraryFunction, LibraryHead};
 use tidemark_script::{Caller, with_interpreter};
 
 /// Most libraries, and most bytes of all their texts.
-const MAX_LIBRARIES: usize = 1_000;
-const MAX_LIBRARY_BYTES: usize = 8 << 20;
+pub(super) const MAX_LIBRARIES: usize = 1_000;
+pub(super) const MAX_LIBRARY_BYTES: usize = 8 << 20;
 
 /// How long the program of a library may take when a client loads it.
 const LOAD_TIME: Duration = Duration::from_millis(500);
@@ -65,25 +65,48 @@ impl Caller for Loading<'_> {
 }
 
 /// The beginning of an argument, for an error.
-fn shown(arg: &[u8]) -> Cow<'_, str> {
+pub(super) fn shown(arg: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&arg[..arg.len().min(128)])
 }
 
-fn failure(reason: String) -> CommandError {
+pub(super) fn failure(reason: String) -> CommandError {
     CommandError::Text(format!("ERR {reason}").into())
+}
+
+/// The error of a subcommand that has too many arguments.
+pub(super) fn wrong_number(call: &Call<'_>) -> CommandError {
+    failure(format!(
+        "unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
+        shown(call.args[1])
+    ))
+}
+
+/// A change of a library: a command that only the log has, with the name and perhaps the text.
+pub(super) struct Change<'a> {
+    pub(super) command: &'static str,
+    pub(super) args: &'a [&'a [u8]],
 }
 
 impl Engine {
     /// Returns the numbers of libraries and of their functions. While a script may hold the locks, those that
     /// were there when a function was needed last.
     pub fn function_totals(&self) -> (usize, usize) {
-        let functions = if self.scripts().running().any() {
-            self.scripts().functions().last()
-        } else {
-            let keys = self.keys(Locked::All(self.keyspace().lock_all()), 0, 0);
-            self.functions(&keys).unwrap_or_else(|_| self.scripts().functions().last())
-        };
+        let functions = self.known_functions();
         (functions.libraries.len(), functions.by_name.len())
+    }
+
+    /// Returns the table of functions without a lock that a script may hold: while one may, as it was when a
+    /// function was needed last.
+    pub(super) fn known_functions(&self) -> Arc<Functions> {
+        let table = self.scripts().functions();
+        if let Some(functions) = table.of(self.keyspace().library_changes()) {
+            return functions;
+        }
+        if self.scripts().running().any() {
+            return table.last();
+        }
+        let keys = self.keys(Locked::All(self.keyspace().lock_all()), 0, 0);
+        self.functions(&keys).unwrap_or_else(|_| table.last())
     }
 
     /// Returns the table of functions, which is rebuilt if the libraries have changed. All shards are locked.
@@ -109,9 +132,18 @@ impl Engine {
         Ok(functions)
     }
 
-    fn load_library(&self, text: &[u8], time: Option<Duration>) -> Result<Library, CommandError> {
+    /// When the programs of libraries must have ended that may take so long.
+    pub(super) fn end_of(&self, time: Duration) -> Option<Instant> {
+        self.scripts().host().map(|host| host.now() + time)
+    }
+
+    /// Runs the program of a library, which registers its functions.
+    pub(super) fn load_library(
+        &self,
+        text: &[u8],
+        ends_at: Option<Instant>,
+    ) -> Result<Library, CommandError> {
         let host = self.scripts().host();
-        let ends_at = host.zip(time).map(|(host, time)| host.now() + time);
         let mut loading = Loading { host, ends_at };
         with_interpreter(|interpreter| interpreter.load(text, &mut loading))
             .and_then(|loaded| loaded)
@@ -137,14 +169,11 @@ impl Engine {
                 if !is_there {
                     return Err(CommandError::text("ERR Library not found"));
                 }
-                self.change_libraries(DELETE, call, keys, &[&[name]]);
+                self.change_libraries(call, keys, &[Change { command: DELETE, args: &[name] }]);
                 reply.ok();
                 Ok(())
             }
-            LibraryAction::Flush if args.len() > 1 => Err(failure(format!(
-                "unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
-                shown(call.args[1])
-            ))),
+            LibraryAction::Flush if args.len() > 1 => Err(wrong_number(call)),
             LibraryAction::Flush => {
                 let is_mode = |mode: &&[u8]| parse::is(mode, "SYNC") || parse::is(mode, "ASYNC");
                 if !args.iter().all(is_mode) {
@@ -153,12 +182,14 @@ impl Engine {
                 let mut names = Vec::new();
                 keys.for_each_library(|name, _| names.push(name.to_vec()));
                 let names: Vec<[&[u8]; 1]> = names.iter().map(|name| [name.as_slice()]).collect();
-                let names: Vec<&[&[u8]]> = names.iter().map(|name| &name[..]).collect();
-                self.change_libraries(DELETE, call, keys, &names);
+                let changes = names.iter().map(|args| Change { command: DELETE, args });
+                self.change_libraries(call, keys, &changes.collect::<Vec<_>>());
                 reply.ok();
                 Ok(())
             }
             LibraryAction::List => self.list(args, keys, reply),
+            LibraryAction::Dump => Self::dump_libraries(keys, reply),
+            LibraryAction::Restore => self.restore_libraries(call, keys, reply),
         }
     }
 
@@ -188,32 +219,25 @@ impl Engine {
                  {MAX_LIBRARY_BYTES}: FUNCTION DELETE removes one"
             )));
         }
-        let library = self.load_library(text, Some(LOAD_TIME))?;
+        let library = self.load_library(text, self.end_of(LOAD_TIME))?;
         let taken = library.functions.iter().find(|function| {
             functions.find(function.name.as_bytes()).is_some_and(|(other, _)| other.name != name)
         });
         if let Some(function) = taken {
             return Err(failure(format!("Function {} already exists", function.name)));
         }
-        self.change_libraries(SET, call, keys, &[&[name.as_bytes(), text]]);
+        self.change_libraries(call, keys, &[Change { command: SET, args: &[name.as_bytes(), text] }]);
         reply.bulk(name.as_bytes());
         Ok(())
     }
 
-    /// Runs commands that only the log has, each with the name of a library and perhaps its text, and leaves what
-    /// the log gets of them in `keys`.
-    fn change_libraries(
-        &self,
-        name: &'static str,
-        call: &Call<'_>,
-        keys: &mut Keys<'_>,
-        libraries: &[&[&[u8]]],
-    ) {
-        let command = find_logged(name).expect("the table of logged commands has it");
+    /// Runs commands that only the log has, and leaves what the log gets of them in `keys`.
+    pub(super) fn change_libraries(&self, call: &Call<'_>, keys: &mut Keys<'_>, changes: &[Change<'_>]) {
         let mut recorded = Vec::new();
         keys.select(LIBRARIES);
-        for args in libraries {
-            let args = [&[name.as_bytes()], *args].concat();
+        for change in changes {
+            let command = find_logged(change.command).expect("the table of logged commands has it");
+            let args = [&[change.command.as_bytes()], change.args].concat();
             let call = Call { command, args: &args, db: LIBRARIES, now_us: call.now_us };
             let mut failure = Reply::default();
             self.run(&call, keys, &mut failure);

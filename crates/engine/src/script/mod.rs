@@ -10,6 +10,7 @@ mod answer;
 mod busy;
 mod calling;
 pub(crate) mod command;
+mod function_dumps;
 mod function_table;
 mod functions;
 mod host;

@@ -133,12 +133,33 @@ impl Engine {
                 self.script_of(action, args).map_or(true, |script| script.is_quick())
             }
             Run::Script(ScriptAction::Function) => {
-                let functions = self.scripts().functions().last();
-                let found = functions.find(args.get(1).copied().unwrap_or_default());
-                found.is_some_and(|(library, index)| library.functions[index].is_quick())
+                // Of libraries that were loaded since, it is not known: one may have replaced a quick function.
+                let known = self.scripts().functions().of(self.keyspace().library_changes());
+                let name = args.get(1).copied().unwrap_or_default();
+                known.is_some_and(|functions| {
+                    let found = functions.find(name);
+                    found.is_some_and(|(library, index)| library.functions[index].is_quick())
+                })
             }
-            Run::Script(ScriptAction::Libraries(action)) => action != LibraryAction::Load,
+            Run::Script(ScriptAction::Libraries(action)) => {
+                matches!(action, LibraryAction::Delete | LibraryAction::Flush | LibraryAction::List)
+            }
             _ => true,
+        }
+    }
+
+    /// Whether a command runs a script or a function that says that it changes nothing.
+    pub fn runs_without_writes(&self, command: &Command, args: &[&[u8]]) -> bool {
+        match command.run {
+            Run::Script(action @ (ScriptAction::Text | ScriptAction::Id)) => {
+                self.script_of(action, args).is_ok_and(|script| script.flags.no_writes)
+            }
+            Run::Script(ScriptAction::Function) => {
+                let functions = self.known_functions();
+                let found = functions.find(args.get(1).copied().unwrap_or_default());
+                found.is_some_and(|(library, index)| library.functions[index].flags.no_writes)
+            }
+            _ => false,
         }
     }
 
@@ -161,6 +182,14 @@ impl Engine {
             return None;
         }
         self.scripts().running().met(&self.shards_of(command, args))
+    }
+
+    /// When the script began that has all locks, if there is one. The caller has seen that there [is
+    /// one](super::RunningScripts::any).
+    #[cold]
+    pub fn script_with_all_locks(&self) -> Option<Instant> {
+        // It is met even by what needs no lock.
+        self.scripts().running().met(&Shards::Some(Vec::new()))
     }
 
     fn shards_of(&self, command: &Command, args: &[&[u8]]) -> Shards {

@@ -5,7 +5,7 @@ use super::changed::Changed;
 use super::totals::TrackingLimits;
 use super::tracker::{Invalidation, Notifier, Stale, Tracker};
 use super::trackers::Tracking;
-use crate::command::flags;
+use crate::command::{Run, flags};
 use crate::context::Keys;
 use crate::engine::Engine;
 use crate::execute::call::Call;
@@ -126,10 +126,14 @@ impl Engine {
     }
 
     /// Records that a tracker has read the keys of a command, which are locked, if the command is
-    /// read-only.
+    /// read-only, or a script that has read something and changed nothing.
     #[cold]
-    pub(crate) fn remember(&self, keys: &mut Keys<'_>, call: &Call<'_>, reader: u64) {
-        if !call.command.is(flags::READONLY) {
+    pub(crate) fn remember(&self, keys: &mut Keys<'_>, call: &Call<'_>, reader: u64, script_reads: bool) {
+        let is_read = match call.command.run {
+            Run::Script(_) => script_reads,
+            _ => call.command.is(flags::READONLY),
+        };
+        if !is_read {
             return;
         }
         for key in call.command.keys.keys(call.args) {

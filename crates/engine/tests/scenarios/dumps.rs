@@ -124,11 +124,58 @@ fn options_are_those_of_redis() {
     ] {
         assert_eq!(restore(&engine, words), answer);
     }
-    let refused = restore(&engine, &[b"x", b"0", &self::payload(b"\x0f\x01")]);
-    assert_eq!(refused, "-ERR Bad data format: a stream cannot be restored");
+    let refused = restore(&engine, &[b"x", b"0", &self::payload(b"\x06\x01")]);
+    assert_eq!(refused, "-ERR Bad data format: a value of a module cannot be restored");
     client.expect(&[("EXISTS x", ":0")]);
     let answer = run(&engine, START_US, &[b"RESTORE-ASKING", b"x", b"0", &payload]);
     assert_eq!(shown(&answer), "+OK");
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+/// Returns the payload of a key.
+fn dumped(engine: &Engine, key: &[u8]) -> Vec<u8> {
+    let answer = run(engine, START_US, &[b"DUMP", key]);
+    let start = answer.iter().position(|byte| *byte == b'\n').expect("a length") + 1;
+    answer[start..answer.len() - 2].to_vec()
+}
+
+#[test]
+fn a_restored_stream_goes_on_where_it_was_and_is_replayed() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("XADD s 5-1 a 1", "$3 5-1"),
+        ("XADD s 5-2 a 2", "$3 5-2"),
+        ("XADD s 6-0 b 3", "$3 6-0"),
+        ("XGROUP CREATE s g 0", "+OK"),
+        ("XGROUP CREATECONSUMER s g idle", ":1"),
+        (
+            "XREADGROUP GROUP g c COUNT 2 STREAMS s >",
+            "*1 *2 $1 s *2 *2 $3 5-1 *2 $1 a $1 1 *2 $3 5-2 *2 $1 a $1 2",
+        ),
+        ("XDEL s 5-2", ":1"),
+    ]);
+    let payload = dumped(&engine, b"s");
+    assert_eq!(restore(&engine, &[b"r", b"0", &payload]), "+OK");
+    assert_eq!(dumped(&engine, b"r"), payload);
+    for command in ["XINFO STREAM", "XRANGE", "XPENDING"] {
+        let rest = match command {
+            "XINFO STREAM" => "FULL",
+            "XRANGE" => "- +",
+            _ => "g",
+        };
+        let answers = ["s", "r"].map(|key| client.run(&format!("{command} {key} {rest}")));
+        assert_eq!(answers[0], answers[1], "{command}");
+    }
+    client.expect(&[
+        (
+            "XADD r 5-9 a 1",
+            "-ERR The ID specified in XADD is equal or smaller than the target stream top item",
+        ),
+        ("XREADGROUP GROUP g idle STREAMS r >", "*1 *2 $1 r *1 *2 $3 6-0 *2 $1 b $1 3"),
+        ("XACK r g 5-1 5-2 6-0", ":3"),
+        ("XADD r 6-* a 1", "$3 6-1"),
+    ]);
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
@@ -140,7 +187,7 @@ fn what_redis_does_not_have_is_not_dumped() {
         ("COUNTER.CREATE c", ":1"),
         (
             "DUMP c",
-            "-ERR a counter cannot be dumped: DUMP takes strings, lists, hashes, sets and sorted sets",
+            "-ERR a counter cannot be dumped: DUMP takes strings, lists, hashes, sets, sorted sets and streams",
         ),
     ]);
 }

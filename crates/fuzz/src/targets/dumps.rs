@@ -32,6 +32,9 @@ pub(super) const TARGET: Target = Target {
         b"\x02\0\0\0\x01\0\0\0",
         b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80\x7f\xff",
         b"\0\0\0\0\0\0\xf8\x7f",
+        b"\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01",
+        b"\x02\x01\0\x01\0\x01\x01\x01",
+        b"\x81\xff\xff\xff\xff\xff\xff\xff\xff",
     ],
 };
 
@@ -76,6 +79,23 @@ fn run(data: &[u8]) -> bool {
         &[b"ZRANGE", b"k", b"0", b"-1", b"REV"],
         &[b"ZADD", b"k", b"1", b"a"],
         &[b"LPOP", b"k", b"2"],
+        &[b"XINFO", b"STREAM", b"k", b"FULL", b"COUNT", b"0"],
+        &[b"XINFO", b"GROUPS", b"k"],
+        &[b"XINFO", b"CONSUMERS", b"k", b"g"],
+        &[b"XRANGE", b"k", b"-", b"+"],
+        &[b"XREVRANGE", b"k", b"+", b"-"],
+        &[b"XPENDING", b"k", b"g", b"-", b"+", b"9"],
+        &[b"XADD", b"k", b"*", b"a", b"1"],
+        &[b"XREADGROUP", b"GROUP", b"g", b"d", b"STREAMS", b"k", b">"],
+        &[b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"k", b"0"],
+        &[b"XAUTOCLAIM", b"k", b"g", b"d", b"0", b"0"],
+        &[b"XGROUP", b"DELCONSUMER", b"k", b"g", b"c"],
+        &[b"COPY", b"k", b"copy"],
+        &[b"XDEL", b"k", b"1-1", b"1-2"],
+        &[b"XTRIM", b"k", b"MAXLEN", b"~", b"1"],
+        &[b"XTRIM", b"k", b"MAXLEN", b"1"],
+        &[b"XSETID", b"k", b"18446744073709551615-9"],
+        &[b"XGROUP", b"DESTROY", b"k", b"g"],
     ] {
         call(&engine, words);
     }
@@ -99,6 +119,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         ("sorted_set_as_text", b"\0\x03\x03\x02bb\x0220\x01c\x035e1\x01d\xfe".to_vec()),
         ("set_listpack", b"\0\x14\x0c\x0c\0\0\0\x02\0\x81a\x02\x05\x01\xff".to_vec()),
         ("stream", b"\0\x0f\x01\x10".to_vec()),
+        ("empty_stream", b"\0\x0f\x00\x00\x05\x00\x01\x01g\x00\x00\x00\x00".to_vec()),
     ];
     let engine = state::engine();
     let long = b"abcdefgh".repeat(40);
@@ -113,6 +134,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         ("fields", &[b"HSET", b"f", b"v", b"g", b"12"]),
         ("long_fields", &[b"HSET", b"f", &long]),
         ("scores", &[b"ZADD", b"1", b"a", b"2.5", b"b", b"-inf", b"c"]),
+        ("stream_of_all", &[b"XADD", b"7-0", b"a", b"1", b"b", b"text"]),
         ("long_members", &[b"ZADD", b"1.25", &long, b"3", b"b"]),
     ] {
         let (first, rest) = words.split_first().expect("a command");
@@ -120,6 +142,25 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         let payload = dump(&engine, name.as_bytes());
         let content = rdb::open(&payload).expect("our own payload");
         inputs.push((name, [&[0], content].concat()));
+        if name == "stream_of_all" {
+            let mut of_group = Vec::new();
+            for words in [
+                &[&b"XADD"[..], b"stream_of_all", b"7-1", b"b", b"-5", b"c", &long][..],
+                &[b"XADD", b"stream_of_all", b"7-2", b"b", b"6", b"c", b""],
+                &[b"XDEL", b"stream_of_all", b"7-1"],
+                &[b"XGROUP", b"CREATE", b"stream_of_all", b"g", b"0"],
+                &[b"XGROUP", b"CREATE", b"stream_of_all", b"h", b"$"],
+                &[b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"stream_of_all", b">"],
+                &[b"XGROUP", b"CREATECONSUMER", b"stream_of_all", b"g", b"d"],
+            ] {
+                call(&engine, words);
+                let payload = dump(&engine, name.as_bytes());
+                of_group = rdb::open(&payload).expect("our own payload").to_vec();
+            }
+            inputs.push(("stream_of_groups", [&[0], &of_group[..]].concat()));
+            of_group[0] = 0x15;
+            inputs.push(("stream_of_redis_7_2", [&[0], &of_group[..]].concat()));
+        }
         if name == "string" {
             inputs.push(("whole", [&[WHOLE], &payload[..]].concat()));
         }

@@ -5,8 +5,9 @@ use super::replying::write_id;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::keyspace::reclaim;
 use crate::value::Stream;
-use crate::value::stream::{AddError, Id, Keep, NewId, Trim};
+use crate::value::stream::{AddError, Id, Keep, NewId, Trim, Trimmed};
 
 /// Most bytes of the names and values of one entry, as in Redis.
 const ENTRY_MAX: usize = 1 << 30;
@@ -138,7 +139,7 @@ pub(super) fn xadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     let add = |stream: &mut Stream| {
         let id = stream.next_id(wanted, now_ms).map_err(refused)?;
         stream.add(id, fields, limits);
-        let trimmed = options.trim.map_or(0, |trim| stream.trim(trim));
+        let trimmed = options.trim.map_or(0, |trim| freed(stream.trim(trim)));
         Ok((id, trimmed, stream.len()))
     };
     let added = match ctx.keys.update(key, add)? {
@@ -167,10 +168,19 @@ pub(super) fn xadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
+/// Frees what a trim has removed, on another thread if that takes long. Returns the number of entries.
+fn freed(trimmed: Trimmed) -> u64 {
+    let entries = trimmed.entries;
+    if trimmed.is_large() {
+        reclaim(trimmed, 1);
+    }
+    entries
+}
+
 pub(super) fn xtrim(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let options = Options::parse(args, false, ctx.keys.stream_limits().entries)?;
     let Some(trim) = options.trim else { return Err(CommandError::Syntax) };
-    let trimmed = ctx.keys.update(args[1], |stream: &mut Stream| (stream.trim(trim), stream.len()))?;
+    let trimmed = ctx.keys.update(args[1], |stream: &mut Stream| (freed(stream.trim(trim)), stream.len()))?;
     let (trimmed, length) = trimmed.unwrap_or((0, 0));
     if trimmed > 0 {
         ctx.keys.changed(args[1], "xtrim");

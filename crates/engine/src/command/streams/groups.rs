@@ -4,8 +4,9 @@ use super::ids;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::keyspace::reclaim;
 use crate::value::Stream;
-use crate::value::stream::Id;
+use crate::value::stream::{Group, Id};
 use crate::watch::touched::Touched;
 
 /// Returns the error of arguments that a subcommand does not take.
@@ -107,10 +108,13 @@ pub(super) fn set_id(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 pub(super) fn destroy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let destroyed = ctx.keys.update(args[2], |stream: &mut Stream| stream.delete_group(args[3]))?;
     let destroyed = destroyed.ok_or(NO_KEY)?;
-    if destroyed {
+    if destroyed.is_some() {
         ctx.keys.changed(args[2], "xgroup-destroy");
     }
-    ctx.reply.integer(i64::from(destroyed));
+    ctx.reply.integer(i64::from(destroyed.is_some()));
+    if let Some(group) = destroyed.filter(Group::is_large) {
+        reclaim(group, 1);
+    }
     Ok(())
 }
 

@@ -165,7 +165,13 @@ impl<'a> EntryRef<'a> {
         self.id
     }
 
-    fn has_same_names(&self) -> bool {
+    /// Whether it is deleted. Only an iteration over all entries of a block meets such.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.flags & DELETED != 0
+    }
+
+    /// Whether its fields have the names of its block's first entry.
+    pub(crate) fn has_same_names(&self) -> bool {
         self.flags & SAME_NAMES != 0
     }
 
@@ -328,6 +334,28 @@ impl Block {
             at = found.next;
             Some(found.entry)
         })
+    }
+
+    /// Iterates over all entries, deleted ones too.
+    pub(super) fn with_deleted(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        let mut at = self.body as usize;
+        std::iter::from_fn(move || {
+            let (entry, next) = self.entry_at(at)?;
+            at = next;
+            Some(entry)
+        })
+    }
+
+    /// Returns the number of deleted entries.
+    pub(super) fn deleted(&self) -> usize {
+        (self.total - self.live) as usize
+    }
+
+    /// Iterates over the names of the fields of the first entry.
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let mut names = Reader(&self.bytes[..self.body as usize]);
+        let count = names.varint().expect(READS_BACK) as usize;
+        (0..count).map(move |_| names.bytes().expect(READS_BACK))
     }
 
     /// Returns the offset of the first entry that is not deleted and whose ID is at least `id`.

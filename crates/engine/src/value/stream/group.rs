@@ -52,6 +52,9 @@ impl Consumer {
     }
 }
 
+/// Chunks of pending entries and consumers from which on a group is large.
+const MANY_PARTS: usize = 64;
+
 /// A group of consumers, each of which gets other entries.
 ///
 /// Every pending entry is among those of the group and of exactly one of its consumers.
@@ -158,6 +161,11 @@ impl Group {
     /// Returns the number of pending entries.
     pub fn pending(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Whether freeing it takes long enough to be moved to another thread.
+    pub(crate) fn is_large(&self) -> bool {
+        self.pending.chunks() + self.consumers.len() > MANY_PARTS
     }
 
     /// Returns a pending entry.

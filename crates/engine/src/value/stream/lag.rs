@@ -12,7 +12,7 @@ impl Stream {
     }
 
     /// Returns how many entries were added up to an ID; `None` if that is not known.
-    fn added_up_to(&self, id: Id) -> Option<u64> {
+    pub(super) fn added_up_to(&self, id: Id) -> Option<u64> {
         let (added, length) = (self.added(), self.state.length);
         if added == 0 {
             return Some(0);

@@ -23,13 +23,15 @@ mod image;
 mod iter;
 mod lag;
 mod ordered;
+mod restoring;
 mod trim;
 
 pub use block::{EntryRef, NodeLimits};
 pub use group::{Consumer, Group, Pending};
 pub use id::{Id, IdText};
 pub use iter::{Backward, Forward};
-pub use trim::{Keep, Trim};
+pub(crate) use restoring::{BlockRef, Restoring};
+pub use trim::{Keep, Trim, Trimmed};
 
 use super::{Object, TypedValue, Value};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
@@ -247,9 +249,9 @@ impl Stream {
         true
     }
 
-    /// Deletes a group; `false` if there is none.
-    pub fn delete_group(&mut self, name: &[u8]) -> bool {
-        self.state.groups.remove(name).is_some()
+    /// Removes a group and returns it.
+    pub fn delete_group(&mut self, name: &[u8]) -> Option<Group> {
+        self.state.groups.remove(name)
     }
 
     /// Sets what a group has read; `false` if there is no such group.

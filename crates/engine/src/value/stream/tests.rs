@@ -151,14 +151,14 @@ fn run(stream: &mut Stream, model: &mut Model, step: Step) {
         }
         Step::Trim(count, is_approximate, limit) => {
             let limit = if is_approximate { limit } else { 0 };
-            let trimmed = stream.trim(Trim { keep: Keep::Newest(count), is_approximate, limit });
+            let trimmed = stream.trim(Trim { keep: Keep::Newest(count), is_approximate, limit }).entries;
             let due = model.entries.len().saturating_sub(count as usize) as u64;
             assert!(if is_approximate { trimmed <= due } else { trimmed == due });
             assert!(limit == 0 || trimmed <= limit);
             (0..trimmed).for_each(|_| drop(model.entries.pop_first()));
         }
         Step::TrimBelow(ms, is_approximate) => {
-            let trimmed = stream.trim(Trim { keep: Keep::From(id(ms, 0)), is_approximate, limit: 0 });
+            let trimmed = stream.trim(Trim { keep: Keep::From(id(ms, 0)), is_approximate, limit: 0 }).entries;
             let due = model.entries.range(..id(ms, 0)).count() as u64;
             assert!(if is_approximate { trimmed <= due } else { trimmed == due });
             (0..trimmed).for_each(|_| drop(model.entries.pop_first()));
@@ -176,7 +176,7 @@ fn run(stream: &mut Stream, model: &mut Model, step: Step) {
         }
         Step::DeleteGroup(group) => {
             assert_eq!(
-                stream.delete_group(&name('g', group)),
+                stream.delete_group(&name('g', group)).is_some(),
                 model.groups.remove(&name('g', group)).is_some()
             );
         }
@@ -349,6 +349,31 @@ proptest! {
 }
 
 #[test]
+fn what_takes_long_to_free_is_left_to_the_caller() {
+    let mut stream = Stream::default();
+    for ms in 1..=20_000 {
+        stream.add(id(ms, 0), &[b"name", b"value"], NodeLimits::DEFAULT);
+    }
+    for name in [&b"small"[..], b"large"] {
+        assert!(stream.create_group(name, Id::MIN, None));
+        let count = if name == b"small" { 100 } else { 20_000 };
+        let ids: Vec<Id> = (1..=count).map(|ms| id(ms, 0)).collect();
+        stream.deliver(name, b"consumer", &ids, true, 1);
+        let group = stream.delete_group(name).expect("it is there");
+        assert_eq!((group.pending(), group.is_large()), (count as usize, name == b"large"));
+    }
+    assert!(stream.delete_group(b"small").is_none());
+    let exact = |keep| Trim { keep, is_approximate: false, limit: 0 };
+    let few = stream.trim(exact(Keep::Newest(19_000)));
+    assert_eq!((few.entries, few.is_large()), (1_000, false));
+    let many = stream.trim(exact(Keep::Newest(150)));
+    assert_eq!((many.entries, many.is_large()), (18_850, true));
+    assert_eq!((stream.len(), stream.first()), (150, id(19_851, 0)));
+    assert!(!stream.trim(exact(Keep::From(Id::MAX))).is_large());
+    assert!(stream.has_no_entries());
+}
+
+#[test]
 fn a_block_is_full_at_the_limits_of_redis() {
     let mut stream = Stream::default();
     for ms in 1..=250 {
@@ -356,10 +381,14 @@ fn a_block_is_full_at_the_limits_of_redis() {
     }
     assert_eq!(stream.blocks(), 3, "100 entries each");
     let approximate = |keep| Trim { keep, is_approximate: true, limit: 0 };
-    assert_eq!(stream.trim(approximate(Keep::Newest(151))), 0, "99 are too many by less than a block");
-    assert_eq!(stream.trim(approximate(Keep::Newest(150))), 100);
-    assert_eq!(stream.trim(approximate(Keep::From(id(200, 0)))), 0);
-    assert_eq!(stream.trim(approximate(Keep::From(id(201, 0)))), 100);
+    assert_eq!(
+        stream.trim(approximate(Keep::Newest(151))).entries,
+        0,
+        "99 are too many by less than a block"
+    );
+    assert_eq!(stream.trim(approximate(Keep::Newest(150))).entries, 100);
+    assert_eq!(stream.trim(approximate(Keep::From(id(200, 0)))).entries, 0);
+    assert_eq!(stream.trim(approximate(Keep::From(id(201, 0)))).entries, 100);
     let large = vec![b'x'; 3000];
     for ms in 1001..=1004 {
         stream.add(id(ms, 0), &[b"name", &large], NodeLimits::DEFAULT);

@@ -1,6 +1,7 @@
 //! Removal of the oldest entries.
 
 use super::Stream;
+use super::block::Block;
 use super::id::Id;
 use std::sync::Arc;
 
@@ -24,15 +25,35 @@ pub struct Trim {
     pub limit: u64,
 }
 
+/// What a trim has removed.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Trimmed {
+    /// Number of entries.
+    pub entries: u64,
+    /// Memory that takes long to free; empty if there are few blocks.
+    blocks: Vec<Arc<Block>>,
+}
+
+impl Trimmed {
+    /// Whether freeing it takes long enough to be moved to another thread.
+    pub(crate) fn is_large(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+}
+
+/// From so many blocks on, their memory is freed by the caller: a quarter of a megabyte.
+const MANY_BLOCKS: usize = 64;
+
 impl Stream {
-    /// Removes the oldest entries. Returns how many.
+    /// Removes the oldest entries.
     ///
     /// O(1) for each block removed, and O(entries of one block) if not approximate.
-    pub fn trim(&mut self, trim: Trim) -> u64 {
-        let mut deleted = 0;
-        while let Some(block) = self.state.blocks.front() {
+    pub fn trim(&mut self, trim: Trim) -> Trimmed {
+        let (mut deleted, mut whole, mut is_exact) = (0, 0, false);
+        let mut length = self.state.length;
+        while let Some(block) = self.state.blocks.get(whole) {
             let entries = block.live() as u64;
-            let length = self.state.length;
             if matches!(trim.keep, Keep::Newest(count) if length <= count)
                 || (trim.limit > 0 && deleted + entries > trim.limit)
             {
@@ -43,17 +64,27 @@ impl Stream {
                 Keep::From(id) => block.last() < id,
             };
             if is_whole {
-                self.state.blocks.pop_front();
-                self.state.length -= entries;
+                whole += 1;
+                length -= entries;
                 deleted += entries;
                 continue;
             }
-            if !trim.is_approximate {
-                deleted += self.trim_first_block(trim.keep);
-            }
+            is_exact = !trim.is_approximate;
             break;
         }
-        deleted
+        self.state.length = length;
+        let removed = self.state.blocks.drain(..whole);
+        let blocks = if whole < MANY_BLOCKS {
+            // A few are freed here, and cost no allocation.
+            drop(removed);
+            Vec::new()
+        } else {
+            removed.collect()
+        };
+        if is_exact {
+            deleted += self.trim_first_block(trim.keep);
+        }
+        Trimmed { entries: deleted, blocks }
     }
 
     /// Removes entries of the first block. Returns how many.
