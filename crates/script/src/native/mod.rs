@@ -140,7 +140,7 @@ unsafe fn call_command(state: State) -> bool {
         });
         let bytes = std::slice::from_raw_parts(start, len);
         if called == Called::Refused {
-            push_error(state, bytes);
+            push_answered_error(state, bytes);
             return true;
         }
         let mut rest = bytes;
@@ -230,6 +230,17 @@ unsafe fn push_error(state: State, text: &[u8]) {
     unsafe {
         ffi::lua_createtable(state, 0, 3);
         set_text(state, b"err", text);
+    }
+}
+
+/// Pushes the table of an error with which a command was answered, or refused.
+unsafe fn push_answered_error(state: State, text: &[u8]) {
+    // SAFETY: three slots are used.
+    unsafe {
+        push_error(state, text);
+        push_text(state, b"ignore_error_stats_update");
+        ffi::lua_pushboolean(state, 1);
+        ffi::lua_rawset(state, -3);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers of commands as Lua values.
 
-use super::{State, push_error, push_text, set_text};
+use super::{State, push_answered_error, push_text, set_text};
 use mlua::ffi;
 use std::os::raw::c_int;
 
@@ -37,12 +37,7 @@ pub(super) unsafe fn push_answer(state: State, rest: &mut &[u8], depth: usize) -
         match kind {
             b':' => ffi::lua_pushnumber(state, integer(line).unwrap_or(0) as f64),
             b'+' => push_tagged(state, b"ok", line),
-            b'-' => {
-                push_error(state, line);
-                push_text(state, b"ignore_error_stats_update");
-                ffi::lua_pushboolean(state, 1);
-                ffi::lua_rawset(state, -3);
-            }
+            b'-' => push_answered_error(state, line),
             b'$' | b'=' => {
                 let Some(len) = integer(line).and_then(|len| usize::try_from(len).ok()) else {
                     ffi::lua_pushboolean(state, 0);
