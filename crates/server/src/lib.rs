@@ -21,6 +21,7 @@
 //! | `durability` | replies held until the log has committed, snapshots, recovery |
 //! | `group` | membership in a group: who leads, and which commands run here |
 //! | `http`, `grpc`, `dice` | other transports |
+//! | `migrate` | moves keys to another server |
 //! | `observe` | metrics, counters, lines on standard error |
 //! | [`config`] | settings from flags, environment and file |
 //!
@@ -55,6 +56,7 @@ mod grpc;
 mod housekeeping;
 mod http;
 mod login_guard;
+mod migrate;
 mod net;
 mod observe;
 pub mod resp;

@@ -11,6 +11,7 @@ use crate::group::{
 };
 use crate::grpc::Grpc;
 use crate::http::Http;
+use crate::migrate;
 use crate::net::event_loop::{EventLoop, WAKER};
 use crate::net::event_loop_threads::EventLoopThreads;
 use crate::net::file_descriptors;
@@ -280,6 +281,7 @@ impl Server {
         self.snapshots = Some(snapshot_thread::start(Arc::clone(shared), requests).map_err(no_thread)?);
         self.helpers = replay::start(shared).map_err(no_thread)?;
         self.helpers.extend(offload::start(shared).map_err(no_thread)?);
+        self.helpers.push(migrate::start(shared).map_err(no_thread)?);
         self.helpers.push(channel_publisher::start(shared).map_err(no_thread)?);
         shared.feed.start().map_err(no_thread)?;
         let (addresses, log) = (&shared.settings.current().sinks, shared.engine.log());

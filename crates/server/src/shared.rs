@@ -10,10 +10,11 @@ use crate::events::pubsub::PubSub;
 use crate::group::Group;
 use crate::housekeeping::Housekeeping;
 use crate::login_guard::LoginGuard;
+use crate::migrate::queue::MigrationQueue;
 use crate::net::client::Clients;
 use crate::net::client_eviction::ClientMemory;
 use crate::net::inbox::{Inbox, Message};
-use crate::net::offload_queue::OffloadQueue;
+use crate::net::offload_queue::{OffloadJob, OffloadQueue};
 use crate::net::outbox::Until;
 use crate::net::pause::Pause;
 use crate::observe::counters::{Counters, ErrorCounts, Rates, Totals};
@@ -64,7 +65,8 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// Queue of subscriptions whose emissions are replayed from the log.
     pub(crate) replays: ReplayQueue,
-    pub(crate) offload: OffloadQueue,
+    pub(crate) offload: OffloadQueue<OffloadJob>,
+    pub(crate) migrations: MigrationQueue,
     /// The log as a stream of changes for followers.
     pub(crate) feed: Arc<Feed>,
     /// Sinks that forward the log's changes.
@@ -222,6 +224,7 @@ impl Shared {
             snapshots,
             replays,
             offload: OffloadQueue::default(),
+            migrations: MigrationQueue::default(),
             inboxes,
             name_owners: NameOwners::default(),
             http_registry,
@@ -252,6 +255,7 @@ impl Shared {
             self.snapshots.give_up();
             self.replays.stop();
             self.offload.stop();
+            self.migrations.stop();
             self.engine
                 .scripts()
                 .running()

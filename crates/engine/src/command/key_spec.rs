@@ -39,6 +39,8 @@ pub enum KeySpec {
     TwoAndBesides,
     /// `XREAD`: the first half of the arguments behind `STREAMS`.
     Streams,
+    /// `MIGRATE`: one key at 3 or, if it is empty, those behind `KEYS`.
+    Migrated,
     /// Every key, with all shards locked together.
     All,
     /// Every key, one shard after the other. In a transaction, the same as `All`.
@@ -96,6 +98,10 @@ impl KeySpec {
                 let (first, last) = streams(args).map_or((0, 0), |keys| (keys.start, keys.end));
                 (None, first, last, 1)
             }
+            Self::Migrated => {
+                let (first, last) = migrated(args);
+                (None, first, last, 1)
+            }
             Self::Range { first, last, step } => {
                 let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
                 let (first, step) = (first as usize, step as usize);
@@ -140,6 +146,23 @@ fn streams(args: &[&[u8]]) -> Option<std::ops::Range<usize>> {
     let first = at + 1;
     let rest = args.len() - first;
     (rest > 0 && rest.is_multiple_of(2)).then(|| first..first + rest / 2)
+}
+
+/// Returns the position of the first key of `MIGRATE`, and that behind its last one.
+fn migrated(args: &[&[u8]]) -> (usize, usize) {
+    if args.get(3).is_some_and(|key| !key.is_empty()) {
+        return (3, 4);
+    }
+    let mut at = 6;
+    while let Some(option) = args.get(at) {
+        at += match option {
+            _ if is(option, "KEYS") => return (at + 1, args.len()),
+            _ if is(option, "AUTH") => 2,
+            _ if is(option, "AUTH2") => 3,
+            _ => 1,
+        };
+    }
+    (3, 4)
 }
 
 /// Returns the position of the destination of `SORT`, if there is one.
@@ -198,6 +221,17 @@ mod tests {
         assert_eq!(streams("xread streams a b 0"), "");
         assert_eq!(streams("xread count"), "");
         assert_eq!(streams("xread a streams b 0"), "");
+        let migrated = |line: &str| {
+            let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            KeySpec::Migrated
+                .keys(&args)
+                .map(|key| String::from_utf8_lossy(key))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        assert_eq!(migrated("migrate h 1 a 0 0 copy"), "a");
+        assert_eq!(migrated("migrate h 1  0 0 auth keys keys a b"), "a,b");
+        assert_eq!(migrated("migrate h 1  0 0 copy"), "");
         let lens: Vec<&[u8]> = b"c a b / d asof 5 expr y with e ASOF 9".split(|&byte| byte == b' ').collect();
         assert_eq!(KeySpec::TwoAndBesides.keys(&lens).collect::<Vec<_>>(), [b"a", b"b", b"d", b"e"]);
         assert_eq!(KeySpec::TwoAndBesides.keys(&lens[..2]).collect::<Vec<_>>(), [b"a"]);

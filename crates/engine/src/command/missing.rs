@@ -6,7 +6,6 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("clusters are", &["asking", "cluster", "readonly", "readwrite"]),
     ("replicas are", &["failover", "psync", "replconf", "replicaof", "slaveof", "sync"]),
     ("modules are", &["module"]),
-    ("MIGRATE is", &["migrate"]),
     ("SLOWLOG, LATENCY, MEMORY and MONITOR are", &["latency", "memory", "monitor", "slowlog"]),
 ];
 

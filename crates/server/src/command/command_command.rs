@@ -192,6 +192,7 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
         KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny | KeySpec::OneAndStored { .. } => (1, 1, 1),
         KeySpec::TwoAndBesides => (1, 2, 1),
+        KeySpec::Migrated => (3, 3, 1),
         KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } | KeySpec::Streams => {
             (0, 0, 0)
         }
@@ -223,8 +224,12 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
         (KeySpec::Streams, [only]) => write_streams(reply, only),
         (KeySpec::OneAndStored { from }, [one, stored, stored_distances]) => {
             write_range(reply, one, 1, 0, 1);
-            write_keyword(reply, stored, "STORE", from);
-            write_keyword(reply, stored_distances, "STOREDIST", from);
+            write_keyword(reply, stored, "STORE", i64::from(from), 0);
+            write_keyword(reply, stored_distances, "STOREDIST", i64::from(from), 0);
+        }
+        (KeySpec::Migrated, [one, others]) => {
+            write_range(reply, one, 3, 0, 1);
+            write_keyword(reply, others, "KEYS", -2, -1);
         }
         (KeySpec::TwoAndBesides, [one, two, others]) => {
             write_range(reply, one, 1, 0, 1);
@@ -251,10 +256,11 @@ fn write_streams(reply: &mut Reply, key_use: &str) {
     write_find(reply, "range", &[("lastkey", -1), ("keystep", 1), ("limit", 2)]);
 }
 
-/// Writes the specification of one key behind a keyword.
-fn write_keyword(reply: &mut Reply, key_use: &str, keyword: &str, from: u8) {
-    write_begin_at_keyword(reply, key_use, keyword, i64::from(from));
-    write_find(reply, "range", &[("lastkey", 0), ("keystep", 1), ("limit", 0)]);
+/// Writes the specification of the keys behind a keyword, up to the one at `last` from the first or, if negative,
+/// from the end.
+fn write_keyword(reply: &mut Reply, key_use: &str, keyword: &str, from: i64, last: i64) {
+    write_begin_at_keyword(reply, key_use, keyword, from);
+    write_find(reply, "range", &[("lastkey", last), ("keystep", 1), ("limit", 0)]);
 }
 
 /// Writes a specification for keys that have no fixed positions.

@@ -8,6 +8,7 @@ use crate::command::{
 };
 use crate::context::Context;
 use crate::events::publication::Kind;
+use crate::migrate;
 use crate::net::inbox::Unblock;
 use crate::scripts::script_command;
 use crate::session::Session;
@@ -175,6 +176,7 @@ fn dispatch(
         C::DebugObject => server_command::debug_object(session, args, cx),
         C::FunctionKill => script_command::kill(session, true, cx),
         C::FunctionStats => script_command::stats(session, cx),
+        C::Migrate => migrate::begin(session, args, cx),
         C::DebugSleep => server_command::debug_sleep(session, args, cx),
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),

@@ -1,7 +1,7 @@
 //! Dispatch: checks whether the client may run a command now, and runs it.
 
 use crate::command::once_command::{self, Numbered};
-use crate::command::rows::{ConnectionCommand, command_table};
+use crate::command::rows::{ConnectionCommand, command_table, connection_command_of};
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, gate, postponing, transaction};
 use crate::context::Context;
@@ -12,7 +12,7 @@ use crate::events::invalidation;
 use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
 use crate::net::pipelined_run::{RUN_COMMANDS, RunCommand};
-use crate::scripts::script_command::BUSY;
+use crate::scripts::script_command::{BUSY, is_all_kept_busy};
 use crate::session::{Replies, Session, terms};
 use crate::wait;
 use smallvec::SmallVec;
@@ -83,8 +83,15 @@ fn run_where(
 /// Whether a script has the locks that a command needs, and has had them for too long.
 #[cold]
 fn is_kept_busy(session: &Session, command: &Command, args: &[&[u8]], cx: &Context<'_>) -> bool {
-    session.authenticated
-        && postponing::rest_of_script(session, command, args, cx).is_some_and(|rest| rest.is_zero())
+    if !session.authenticated {
+        return false;
+    }
+    if connection_command_of(command) == Some(ConnectionCommand::Ping) {
+        // It needs no lock. But its answer says that the server serves, and no data can be had.
+        return session.transaction.is_none()
+            && is_all_kept_busy(cx.config.busy_reply_threshold_ms, cx.shared);
+    }
+    postponing::rest_of_script(session, command, args, cx).is_some_and(|rest| rest.is_zero())
 }
 
 /// Length of the name of `TS.ADD`, the only command with the flag [`flags::RUNS`].

@@ -145,8 +145,8 @@ fn need(command: &Command, args: &[&[u8]], queued: Option<&Transaction>) -> Need
             Err(_) => Need::Nothing,
         },
         C::Exec => need_of_queued(queued),
-        // Watched reads, names and positions are records of the log.
-        C::WatchRead | C::Watch => Need::Lead(first_slot()),
+        // Watched reads, names and positions are records of the log, and a key that has moved is deleted.
+        C::WatchRead | C::Watch | C::Migrate => Need::Lead(first_slot()),
         C::EmitAck => Need::Lead(args.get(1).map(|name| slot(name))),
         C::EmitReconnect | C::Changes | C::Watches | C::CounterTop => Need::Lead(None),
         C::Unwatch if args.len() > 1 => Need::Lead(None),

@@ -40,7 +40,7 @@ fn postpone_for(
     if !session.authenticated {
         return false;
     }
-    let concerns = |command: &Command, args: &[&[u8]]| is_logged(command, args) || is_publishing(command);
+    let concerns = |command: &Command, args: &[&[u8]]| is_logged(command, args, cx) || is_publishing(command);
     if !is_for_script && cx.shared.pause.is_of_changes_only() && !any_of(session, command, args, concerns) {
         return false;
     }
@@ -100,7 +100,10 @@ pub(crate) fn rest_of_script(
 fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
     let Ok(command) = command_table().resolve(args) else { return false };
     // Another member of the group may have room.
-    if !session.authenticated || !cx.admits() || !any_of(session, command, args, is_logged) {
+    if !session.authenticated
+        || !cx.admits()
+        || !any_of(session, command, args, |command, args| is_logged(command, args, cx))
+    {
         return false;
     }
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command, args));
@@ -135,9 +138,11 @@ fn is_publishing(command: &Command) -> bool {
 }
 
 /// Whether a command may write to the log.
-fn is_logged(command: &Command, args: &[&[u8]]) -> bool {
+fn is_logged(command: &Command, args: &[&[u8]], cx: &Context<'_>) -> bool {
     use ConnectionCommand as C;
-    let Some(which) = connection_command_of(command) else { return command.is(flags::WRITE) };
+    let Some(which) = connection_command_of(command) else {
+        return command.is(flags::WRITE) && !cx.shared.engine.runs_without_writes(command, args);
+    };
     match which {
         // Watched reads and names begin and end with a record.
         C::WatchRead => true,

@@ -1,4 +1,4 @@
-//! The queue of long commands that run beside the event loops.
+//! The queue of work that runs beside the event loops: long commands, or migrations.
 
 use crate::net::connection_id::ConnectionId;
 use crate::net::outbox::Until;
@@ -9,7 +9,7 @@ use tidemark_engine::{Command, Reply};
 use tidemark_log::Lsn;
 
 /// A long command.
-pub(super) struct OffloadJob {
+pub(crate) struct OffloadJob {
     pub(super) command: &'static Command,
     pub(super) args: Vec<Box<[u8]>>,
     pub(super) db: u8,
@@ -21,39 +21,44 @@ pub(super) struct OffloadJob {
 
 /// Result of a long command.
 pub(crate) struct OffloadResult {
-    pub(super) reply: Reply,
-    pub(super) lsn: Option<Lsn>,
-    pub(super) held_until: Option<Until>,
+    pub(crate) reply: Reply,
+    pub(crate) lsn: Option<Lsn>,
+    pub(crate) held_until: Option<Until>,
 }
 
-/// Queue of long commands. Bounded by the clients, each of which waits for its own.
-#[derive(Default)]
-pub(crate) struct OffloadQueue {
-    queue: Mutex<Queue>,
+/// Queue of such work. Bounded by the clients, each of which waits for its own.
+pub(crate) struct OffloadQueue<J> {
+    queue: Mutex<Queue<J>>,
     changed: Condvar,
     begun: AtomicU64,
 }
 
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<OffloadJob>,
+struct Queue<J> {
+    jobs: VecDeque<J>,
     is_stopping: bool,
 }
 
-impl OffloadQueue {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+impl<J> Default for OffloadQueue<J> {
+    fn default() -> Self {
+        let queue = Mutex::new(Queue { jobs: VecDeque::new(), is_stopping: false });
+        Self { queue, changed: Condvar::new(), begun: AtomicU64::new(0) }
+    }
+}
+
+impl<J> OffloadQueue<J> {
+    fn lock(&self) -> MutexGuard<'_, Queue<J>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the next command; `None` once the queue is empty and stopped.
-    pub(super) fn next(&self) -> Option<OffloadJob> {
-        let is_idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.is_stopping;
+    /// Waits for the next job; `None` once the queue is empty and stopped.
+    pub(crate) fn next(&self) -> Option<J> {
+        let is_idle = |queue: &mut Queue<J>| queue.jobs.is_empty() && !queue.is_stopping;
         let waited = self.changed.wait_while(self.lock(), is_idle);
         waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
     }
 
-    /// Adds a command. Returns `false` if the queue is stopped.
-    pub(super) fn push(&self, job: OffloadJob) -> bool {
+    /// Adds a job. Returns `false` if the queue is stopped.
+    pub(crate) fn push(&self, job: J) -> bool {
         {
             let mut queue = self.lock();
             if queue.is_stopping {
@@ -66,12 +71,12 @@ impl OffloadQueue {
         true
     }
 
-    /// Number of commands offloaded so far.
+    /// Number of jobs so far.
     pub(crate) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Ends the threads after the queued commands.
+    /// Ends the threads after the queued jobs.
     pub(crate) fn stop(&self) {
         self.lock().is_stopping = true;
         self.changed.notify_all();

@@ -100,6 +100,15 @@ pub(crate) fn stats(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     Ok(())
 }
 
+/// Whether a script has had all locks for too long, so that no key can be read. The caller has seen that scripts
+/// are announced.
+#[cold]
+pub(crate) fn is_all_kept_busy(threshold_ms: u64, shared: &Shared) -> bool {
+    shared.engine.script_with_all_locks().is_some_and(|since| {
+        shared.clock.now().saturating_duration_since(since) >= Duration::from_millis(threshold_ms)
+    })
+}
+
 /// How long a command waits for a script before it is refused: nothing if it has waited that long, `None` if
 /// it need not wait for one. The caller has seen that scripts are announced.
 #[cold]

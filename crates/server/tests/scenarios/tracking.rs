@@ -159,6 +159,38 @@ fn a_command_that_writes_and_one_without_keys_remember_nothing() {
 }
 
 #[test]
+fn keys_of_a_script_that_only_reads_are_remembered() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    let read = |client: &mut Connection, name: &str, script: &str| {
+        client.command(&[name, script, "1", "k"]);
+        client.expect(":1\r\n");
+    };
+    for (name, script, is_tracked) in [
+        ("EVAL", "redis.call('GET', KEYS[1]) return 1", true),
+        ("EVAL_RO", "redis.call('GET', KEYS[1]) return 1", true),
+        ("EVAL", "redis.pcall('GET', 'other') return 1", true),
+        ("EVAL", "return 1", false),
+        ("EVAL_RO", "return 1", false),
+        ("EVAL", "redis.call('SET', 'other', redis.call('EXISTS', KEYS[1])) return 1", false),
+    ] {
+        read(&mut reader, name, script);
+        writer.ask("SET k v", OK);
+        if is_tracked {
+            reader.expect(stale(&["k"]));
+        }
+        quiet(&mut reader);
+    }
+    // In a transaction as well.
+    reader.ask("MULTI", OK);
+    reader.command(&["EVAL", "redis.call('GET', KEYS[1]) return 1", "1", "k"]);
+    reader.expect("+QUEUED\r\n");
+    reader.ask("EXEC", "*1\r\n:1\r\n");
+    writer.ask("SET k v", OK);
+    reader.expect(stale(&["k"]));
+}
+
+#[test]
 fn each_key_of_a_read_is_invalidated_separately() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());

@@ -97,6 +97,7 @@ connection_commands! {
     Info,
     LastSave,
     Lolwut,
+    Migrate,
     Multi,
     Once,
     Ping,

@@ -119,6 +119,23 @@ pub(super) const COMMANDS: &[Command] = &[
     ).in_categories(&["@admin", "@dangerous"], &[])
     .doc("1.0.0", "Depends on the subcommand", "", "Commands for tests.")
     .with(DEBUG_SUBCOMMANDS),
+    Command::new(
+        Group::Generic,
+        1120,
+        "migrate",
+        -6,
+        WRITE | NOSCRIPT | NO_MULTI | MOVABLE_KEYS,
+        KeySpec::Migrated,
+        Run::Outside(C::Migrate as u16),
+    ).using(&["RW access delete", "RW access delete incomplete"])
+    .in_categories(&["@dangerous"], &[])
+    .tips(&["nondeterministic_output"])
+    .doc(
+        "2.6.0",
+        "That of DUMP and DEL here, and of RESTORE at the target",
+        "host port key destination-db timeout [COPY] [REPLACE] [AUTH auth-password] [AUTH2 username password] [KEYS key [key ...]]",
+        "Moves keys to another server, here or Redis.",
+    ),
     Command::new(Group::Scripting, 1084, "script", -2, 0, KeySpec::None, Run::Container)
         .doc("2.6.0", "Depends on the subcommand", "", "Commands about scripts.")
         .with(SCRIPT_SUBCOMMANDS),
@@ -305,6 +322,20 @@ const FUNCTION_SUBCOMMANDS: &[Command] = &[
             "O(N) with N the functions",
             "[LIBRARYNAME library-name-pattern] [WITHCODE]",
             "Returns the libraries, and their functions.",
+        ),
+    on_libraries(1115, "dump", 2, NOSCRIPT | READONLY, LibraryAction::Dump).in_categories(&[], &["@read"]).doc(
+        "7.0.0",
+        "O(N) with N the bytes of the libraries",
+        "",
+        "Returns the libraries as bytes that FUNCTION RESTORE takes, here and in Redis 7.",
+    ),
+    on_libraries(1116, "restore", -3, NOSCRIPT | WRITE | DENYOOM, LibraryAction::Restore)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc(
+            "7.0.0",
+            "O(N) with N the bytes of the libraries",
+            "serialized-value [FLUSH | APPEND | REPLACE]",
+            "Loads the libraries that FUNCTION DUMP has returned, all or none.",
         ),
     row(Group::Scripting, 1113, "kill", 2, NOSCRIPT | STALE, C::FunctionKill)
         .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
