@@ -1,7 +1,7 @@
 //! Functions in the real server: libraries that are data, and Redis's answers.
 
-use crate::support::redis::Redis;
-use crate::support::wire::Pipeline;
+use crate::support::redis::{Redis, compare_answers};
+use crate::support::wire::{Pipeline, Value};
 use crate::support::{Answer, Client, Server, wait_until};
 
 /// A library with one function that counts, and one that only reads.
@@ -93,6 +93,24 @@ fn a_function_that_takes_too_long_is_shown_and_can_be_ended() {
     assert!(error_of(&ended).starts_with("ERR Script killed by user with FUNCTION KILL."), "{ended:?}");
     let stats = call(&mut other, &["FUNCTION", "STATS"]).array();
     assert_eq!(stats[1], Answer::Null);
+}
+
+#[test]
+fn an_endless_function_in_place_of_a_quick_one_is_in_nobodys_way() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--busy-reply-threshold", "50", "--threads", "1"]);
+    let (mut runner, mut other) = (server.client(), server.client());
+    let library = |body: &str| format!("#!lua name=x\nredis.register_function('f', function() {body} end)");
+    call(&mut other, &["FUNCTION", "LOAD", &library("return 1")]);
+    for _ in 0..3 {
+        assert_eq!(call(&mut runner, &["FCALL", "f", "0"]), Answer::Integer(1));
+    }
+    call(&mut other, &["FUNCTION", "LOAD", "REPLACE", &library("while true do end")]);
+    runner.send(&["FCALL", "f", "0"]).expect("it is sent");
+    wait_until("the server is busy", || call(&mut other, &["PING"]).is_error());
+    assert_eq!(call(&mut other, &["FUNCTION", "KILL"]), Answer::Status("OK".into()));
+    let ended = runner.read().expect("an answer");
+    assert!(error_of(&ended).starts_with("ERR Script killed by user with FUNCTION KILL."), "{ended:?}");
 }
 
 #[test]
@@ -228,23 +246,148 @@ fn answers_are_those_of_redis() {
     let redis = Redis::start();
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
-    for hello in ["2", "3"] {
-        let mut theirs = Pipeline::connect(redis.port).expect("a connection");
-        let mut ours = Pipeline::connect(server.port).expect("a connection");
-        for side in [&mut theirs, &mut ours] {
-            side.call(&[b"HELLO", hello.as_bytes()]).expect("an answer");
-            side.call(&[b"FLUSHALL"]).expect("an answer");
+    compare_answers(&redis, server.port, &["FUNCTION", "FLUSH"], ORACLE);
+}
+
+/// Returns a payload with the content, as Redis 7.0 would write it.
+fn sealed(content: &[u8]) -> Vec<u8> {
+    let mut payload = content.to_vec();
+    tidemark_engine::rdb::seal(&mut payload);
+    payload
+}
+
+/// Returns the content of a payload of libraries.
+fn libraries(texts: &[&str]) -> Vec<u8> {
+    let mut content = Vec::new();
+    for text in texts {
+        content.push(245);
+        tidemark_engine::rdb::put_string(&mut content, text.as_bytes());
+    }
+    content
+}
+
+/// The libraries, in an order that does not depend on the server.
+fn listed(side: &mut Pipeline) -> Vec<String> {
+    let libraries = side.call(&[b"FUNCTION", b"LIST", b"WITHCODE"]).expect("an answer");
+    let shown = libraries.elements().iter().map(|library| {
+        let fields = library.elements();
+        let mut functions: Vec<String> = fields[5].elements().iter().map(|one| format!("{one:?}")).collect();
+        functions.sort();
+        format!("{:?} {functions:?} {:?}", fields[1], fields[7])
+    });
+    let mut shown: Vec<String> = shown.collect();
+    shown.sort();
+    shown
+}
+
+#[test]
+fn payloads_of_libraries_go_to_redis_and_come_back() {
+    let redis = Redis::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let connect = |port: u16| Pipeline::connect(port).expect("a connection");
+    let (mut ours, mut theirs) = (connect(server.port), connect(redis.port));
+    let long = format!("{COUNTER}\n{}", "-- a comment that can be compressed\n".repeat(200));
+    let digits = "#!lua name=n\nredis.register_function('n', function() return 1 end)";
+    for texts in [&[][..], &[digits], &[COUNTER], &[&long], &[digits, COUNTER]] {
+        for side in [&mut ours, &mut theirs] {
             side.call(&[b"FUNCTION", b"FLUSH"]).expect("an answer");
-        }
-        let mut different = Vec::new();
-        for line in ORACLE {
-            let words: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
-            let expected = theirs.call(&words).expect("an answer of Redis");
-            let got = ours.call(&words).expect("an answer");
-            if got != expected {
-                different.push(format!("{line:?}\n  Redis: {expected:?}\n  ours:  {got:?}"));
+            for text in texts {
+                side.call(&[b"FUNCTION", b"LOAD", text.as_bytes()]).expect("an answer");
             }
         }
-        assert!(different.is_empty(), "RESP{hello}:\n{}", different.join("\n"));
+        let dump = |side: &mut Pipeline| side.call(&[b"FUNCTION", b"DUMP"]).expect("an answer");
+        let (before, dumps) = (listed(&mut theirs), [dump(&mut ours), dump(&mut theirs)]);
+        // Compression is the server's own; this text is not compressed.
+        if texts.iter().all(|text| *text == digits) {
+            assert_eq!(dumps[0], dumps[1], "payloads of {} libraries", texts.len());
+        }
+        for (number, side) in [&mut theirs, &mut ours].into_iter().enumerate() {
+            let payload = dumps[number].bytes();
+            for policy in ["FLUSH", "REPLACE"] {
+                let answer = side.call(&[b"FUNCTION", b"RESTORE", payload, policy.as_bytes()]);
+                assert_eq!(answer.expect("an answer"), Value::Status("OK".into()), "{texts:?}");
+                assert_eq!(listed(side), before);
+            }
+        }
     }
+}
+
+#[test]
+fn restored_libraries_are_refused_as_by_redis_and_whole() {
+    let redis = Redis::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let connect = |port: u16| Pipeline::connect(port).expect("a connection");
+    let (mut ours, mut theirs) = (connect(server.port), connect(redis.port));
+    let one = "#!lua name=one\nredis.register_function('one', function() return 1 end)";
+    let other_one = "#!lua name=one\nredis.register_function('two', function() return 2 end)";
+    let same_function = "#!lua name=three\nredis.register_function('one', function() return 3 end)";
+    let broken = "#!lua name=four\nreturn (";
+    let good = sealed(&libraries(&[one, COUNTER]));
+    let mut wrong = good.clone();
+    *wrong.last_mut().expect("a checksum") ^= 1;
+    let cut = {
+        let content = libraries(&[one]);
+        sealed(&content[..content.len() / 2])
+    };
+    let refused = |content: &[u8], policy: &str| vec![sealed(content), policy.as_bytes().to_vec()];
+    let whole = |payload: &[u8], policy: &[&str]| {
+        let policy = policy.iter().map(|word| word.as_bytes().to_vec());
+        std::iter::once(payload.to_vec()).chain(policy).collect::<Vec<_>>()
+    };
+    let lines = [
+        whole(&good, &[]),
+        refused(&libraries(&[one]), "APPEND"),
+        refused(&libraries(&[one]), "append"),
+        whole(&good, &["replace"]),
+        whole(&good, &["flush"]),
+        whole(&good, &["OTHER"]),
+        whole(&good, &["FLUSH", "x"]),
+        vec![],
+        whole(b"", &[]),
+        whole(b"short", &[]),
+        whole(&wrong, &[]),
+        whole(&cut, &[]),
+        whole(&sealed(b""), &[]),
+        refused(b"\x00", "APPEND"),
+        refused(b"\xf5", "APPEND"),
+        refused(b"\xf5\x01a", "APPEND"),
+        refused(&libraries(&[broken]), "FLUSH"),
+        refused(&libraries(&[other_one, broken]), "FLUSH"),
+        refused(&libraries(&[one, one]), "FLUSH"),
+        refused(&libraries(&[one, same_function]), "FLUSH"),
+        refused(&libraries(&[same_function]), "APPEND"),
+        refused(&libraries(&[same_function]), "REPLACE"),
+        refused(&libraries(&[other_one]), "APPEND"),
+        refused(&libraries(&[other_one]), "REPLACE"),
+        refused(&libraries(&[same_function]), "APPEND"),
+        refused(b"", "FLUSH"),
+    ];
+    for args in &lines {
+        let mut words: Vec<&[u8]> = vec![b"FUNCTION", b"RESTORE"];
+        words.extend(args.iter().map(Vec::as_slice));
+        let words = &words;
+        let expected = theirs.call(words).expect("an answer of Redis");
+        let got = ours.call(words).expect("an answer");
+        assert_eq!(got, expected, "{}", words.join(&b' ').escape_ascii());
+        assert_eq!(listed(&mut ours), listed(&mut theirs), "{}", words.join(&b' ').escape_ascii());
+    }
+}
+
+#[test]
+fn restored_libraries_survive_a_crash() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut ours = Pipeline::connect(server.port).expect("a connection");
+    let payload = sealed(&libraries(&[COUNTER]));
+    ours.call(&[b"FUNCTION", b"LOAD", b"#!lua name=old\nredis.register_function('old', function() end)"])
+        .expect("an answer");
+    let restored = ours.call(&[b"DURABLE", b"FUNCTION", b"RESTORE", &payload, b"FLUSH"]);
+    assert_eq!(restored.expect("an answer"), Value::Status("OK".into()));
+    server.kill();
+    let server = Server::start(directory.path(), &[]);
+    let mut client = server.client();
+    assert_eq!(names(&mut client), [Answer::Bulk("counter".into())]);
+    assert_eq!(call(&mut client, &["FCALL", "count", "1", "k"]), Answer::Integer(1));
 }

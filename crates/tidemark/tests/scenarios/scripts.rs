@@ -1,7 +1,6 @@
 //! Scripts in the real server: as in Redis, whole or not at all, and never in the way for long.
 
-use crate::support::redis::Redis;
-use crate::support::wire::Pipeline;
+use crate::support::redis::{Redis, compare_answers};
 use crate::support::{Answer, Client, Server, wait_until};
 use std::time::Duration;
 
@@ -143,7 +142,8 @@ fn others_are_told_of_a_script_that_takes_too_long_and_can_end_it() {
         let busy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
         assert_eq!(error_of(&call(&mut third, &["SET", "k", "v"])), busy);
         assert_eq!(error_of(&call(&mut third, &["EVAL", "return 1", "1", "k"])), busy);
-        assert_eq!(call(&mut third, &["PING"]), Answer::Status("PONG".into()), "what needs no key goes on");
+        assert_eq!(error_of(&call(&mut third, &["PING"])), busy, "no key can be had");
+        assert_eq!(call(&mut third, &["ECHO", "a"]), Answer::Bulk("a".into()), "what needs no key goes on");
         assert_eq!(call(&mut other, &["SCRIPT", "KILL"]), Answer::Status("OK".into()));
         let ended = runner.read().expect("an answer");
         assert!(error_of(&ended).starts_with("ERR Script killed by user with SCRIPT KILL."), "{ended:?}");
@@ -155,6 +155,7 @@ fn others_are_told_of_a_script_that_takes_too_long_and_can_end_it() {
             .expect("it is sent");
         wait_until("the key is busy", || call(&mut other, &["GET", "k"]).is_error());
         assert_eq!(call(&mut other, &["SET", "far", "v"]), Answer::Status("OK".into()));
+        assert_eq!(call(&mut other, &["PING"]), Answer::Status("PONG".into()));
         let refused = call(&mut other, &["SCRIPT", "KILL"]);
         assert!(
             error_of(&refused).starts_with("UNKILLABLE Sorry the script already executed write"),
@@ -332,6 +333,10 @@ const ORACLE: &[&[&str]] = &[
     &["EVAL", "#!lua name=x\nreturn 1", "0"],
     &["EVAL", "#!lua", "0"],
     &["EVAL_RO", "return redis.call('SET', 'k', 1)", "0"],
+    &["EVAL", "return cjson.encode(redis.pcall('MULTI'))", "0"],
+    &["EVAL", "return cjson.encode(redis.pcall('NOPE'))", "0"],
+    &["EVAL", "return cjson.encode(redis.pcall())", "0"],
+    &["EVAL", "return cjson.encode(redis.pcall({}))", "0"],
     &["EVAL_RO", "#!lua\nreturn 1", "0"],
     &["EVAL_RO", "return redis.call('GET', 'k')", "0"],
     &["EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"],
@@ -356,26 +361,43 @@ const ORACLE: &[&[&str]] = &[
 ];
 
 #[test]
-fn answers_are_those_of_redis() {
-    let redis = Redis::start();
+fn a_pause_of_changes_does_not_stop_scripts_that_change_nothing() {
     let (_directory, server) = server(&[]);
-    for hello in ["2", "3"] {
-        let mut theirs = Pipeline::connect(redis.port).expect("a connection");
-        let mut ours = Pipeline::connect(server.port).expect("a connection");
-        for side in [&mut theirs, &mut ours] {
-            side.call(&[b"HELLO", hello.as_bytes()]).expect("an answer");
-            side.call(&[b"FLUSHALL"]).expect("an answer");
-            side.call(&[b"SCRIPT", b"FLUSH"]).expect("an answer");
-        }
-        let mut different = Vec::new();
-        for line in ORACLE {
-            let words: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
-            let expected = theirs.call(&words).expect("an answer of Redis");
-            let got = ours.call(&words).expect("an answer");
-            if got != expected {
-                different.push(format!("{line:?}\n  Redis: {expected:?}\n  ours:  {got:?}"));
-            }
-        }
-        assert!(different.is_empty(), "RESP{hello}:\n{}", different.join("\n"));
+    let (mut client, mut other) = (server.client(), server.client());
+    let reads = "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])";
+    let library = "#!lua name=reads\nredis.register_function{function_name='reads', flags={'no-writes'}, \
+                   callback=function(keys) return redis.call('GET', keys[1]) end}";
+    call(&mut client, &["SET", "k", "v"]);
+    call(&mut client, &["FUNCTION", "LOAD", library]);
+    let id = call(&mut client, &["SCRIPT", "LOAD", reads]);
+    let Answer::Bulk(id) = id else { panic!("{id:?}") };
+    call(&mut other, &["CLIENT", "PAUSE", "100000000", "WRITE"]);
+    let v = Answer::Bulk("v".into());
+    for words in [
+        &["EVAL", reads, "1", "k"][..],
+        &["EVALSHA", &id, "1", "k"],
+        &["EVAL_RO", "return redis.call('GET', KEYS[1])", "1", "k"],
+        &["EVALSHA_RO", &id, "1", "k"],
+        &["FCALL", "reads", "1", "k"],
+        &["FCALL_RO", "reads", "1", "k"],
+    ] {
+        assert_eq!(call(&mut client, words), v, "{words:?}");
     }
+    call(&mut client, &["MULTI"]);
+    call(&mut client, &["EVAL", reads, "1", "k"]);
+    assert_eq!(call(&mut client, &["EXEC"]), Answer::Array(vec![v]));
+    // One that does not say so waits.
+    client.send(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]).expect("it is sent");
+    wait_until("the script waits", || {
+        let clients = call(&mut other, &["INFO", "clients"]);
+        matches!(clients, Answer::Bulk(text) if text.contains("blocked_clients:1"))
+    });
+    call(&mut other, &["CLIENT", "UNPAUSE"]);
+    assert_eq!(client.read().expect("an answer"), Answer::Bulk("v".into()));
+}
+
+#[test]
+fn answers_are_those_of_redis() {
+    let (redis, (_directory, server)) = (Redis::start(), server(&[]));
+    compare_answers(&redis, server.port, &["SCRIPT", "FLUSH"], ORACLE);
 }

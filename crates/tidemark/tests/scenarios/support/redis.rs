@@ -1,6 +1,6 @@
 //! Debian's `redis-server`, and random commands that both servers accept.
 
-use super::wire::Pipeline;
+use super::wire::{Pipeline, Value};
 use crate::commands::{Generator, Line};
 use std::process::{Child, Command, Stdio};
 
@@ -51,6 +51,75 @@ impl Drop for Redis {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends the lines to both servers, under RESP2 and RESP3, after all keys are gone and the command `flush` was
+/// sent. All answers must be the same.
+pub(crate) fn compare_answers(redis: &Redis, port: u16, flush: &[&str], lines: &[&[&str]]) {
+    for hello in ["2", "3"] {
+        let mut theirs = Pipeline::connect(redis.port).expect("a connection");
+        let mut ours = Pipeline::connect(port).expect("a connection");
+        let flush: Vec<&[u8]> = flush.iter().map(|word| word.as_bytes()).collect();
+        for side in [&mut theirs, &mut ours] {
+            side.call(&[b"HELLO", hello.as_bytes()]).expect("an answer");
+            side.call(&[b"FLUSHALL"]).expect("an answer");
+            side.call(&flush).expect("an answer");
+        }
+        let mut different = Vec::new();
+        for line in lines {
+            let words: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
+            let expected = theirs.call(&words).expect("an answer of Redis");
+            let got = ours.call(&words).expect("an answer");
+            if got != expected {
+                different.push(format!("{line:?}\n  Redis: {expected:?}\n  ours:  {got:?}"));
+            }
+        }
+        assert!(different.is_empty(), "RESP{hello}:\n{}", different.join("\n"));
+    }
+}
+
+/// What a key holds, in an order that does not depend on the server.
+pub(crate) fn contents(server: &mut Pipeline, key: &[u8]) -> (String, Vec<Vec<u8>>) {
+    let mut call = |words: &[&[u8]]| server.call(words).expect("an answer");
+    let Value::Status(kind) = call(&[b"TYPE", key]) else { panic!("a type") };
+    let answer = match kind.as_str() {
+        "string" => call(&[b"GET", key]),
+        "list" => call(&[b"LRANGE", key, b"0", b"-1"]),
+        "set" => call(&[b"SMEMBERS", key]),
+        "hash" => call(&[b"HGETALL", key]),
+        "zset" => call(&[b"ZRANGE", key, b"0", b"-1"]),
+        "stream" => call(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]),
+        "none" => Value::Null,
+        other => panic!("Redis has no {other}"),
+    };
+    let mut elements: Vec<Vec<u8>> = match &answer {
+        Value::Bulk(bytes) => vec![bytes.clone()],
+        other => other.elements().iter().map(|element| element.bytes().to_vec()).collect(),
+    };
+    match kind.as_str() {
+        // All of it: entries, groups, pending entries, consumers, and how many blocks there are. Only the nodes
+        // of the tree are each server's own.
+        "stream" => {
+            let fields = answer.elements().chunks(2).filter(|pair| pair[0].bytes() != b"radix-tree-nodes");
+            elements = fields.map(|pair| format!("{pair:?}").into_bytes()).collect();
+        }
+        "set" => elements.sort_unstable(),
+        "hash" => {
+            let mut pairs: Vec<Vec<u8>> = elements.chunks(2).map(|pair| pair.join(&b"="[..])).collect();
+            pairs.sort_unstable();
+            elements = pairs;
+        }
+        // Scores, printed by each server with other digits.
+        "zset" => {
+            let ends = [&b"(0"[..], b"0", b"(1", b"5", b"-5", b"100"];
+            for [min, max] in ends.map(|end| [&b"-inf"[..], end]) {
+                let Value::Integer(count) = call(&[b"ZCOUNT", key, min, max]) else { panic!("a count") };
+                elements.push(count.to_string().into_bytes());
+            }
+        }
+        _ => {}
+    }
+    (kind, elements)
 }
 
 /// Commands after which the two states may differ; their key is removed on both sides.
@@ -114,7 +183,7 @@ pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
             "lpos" | "bitfield" if line.iter().any(|word| word == b"-9223372036854775808") => true,
             // What Redis refuses after it has looked the key up counts there as an access.
             "restore" | "restore-asking" => line.iter().any(|word| word.eq_ignore_ascii_case(b"idletime")),
-            // Compression is the server's own: a test compares the values. Streams have no payload.
+            // Compression is the server's own: a test compares the values.
             "dump" => true,
             // Redis finds damage of a HyperLogLog when it meets it, Tidemark in each command.
             "append" | "setrange" | "setbit" | "bitfield" => {
