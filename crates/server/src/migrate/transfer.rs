@@ -83,7 +83,7 @@ pub(super) fn run(job: Migration, shared: &Shared) -> OffloadResult {
         },
     }
     let Transfer { lsn, held_until, .. } = transfer;
-    OffloadResult { lsn, held_until, reply }
+    OffloadResult { reply, lsn, held_until }
 }
 
 impl<'a> Transfer<'a> {
@@ -139,7 +139,7 @@ impl<'a> Transfer<'a> {
         put_request(&mut steps, &[b"SELECT", self.options.db.to_string().as_bytes()]);
         target.send(&steps)?;
         let mut refusal = None;
-        for _ in 0..1 + usize::from(self.options.login.is_some()) {
+        for _ in 0..=usize::from(self.options.login.is_some()) {
             if let Err(error) = target.answer()? {
                 refusal.get_or_insert(error);
             }
