@@ -142,7 +142,7 @@ fn errors_are_those_of_redis() {
         format!("MIGRATE 127.0.0.1 {port} k 0 x"),
         format!("MIGRATE 127.0.0.1 {port} k x y"),
         format!("MIGRATE 127.0.0.1 {closed} k 0 1000"),
-        format!("MIGRATE 127.0.0.1 port k 0 1000"),
+        "MIGRATE 127.0.0.1 port k 0 1000".into(),
         format!("MIGRATE 127.0.0.1 {port} k"),
         "GET k".into(),
         format!("MIGRATE 127.0.0.1 {port} k 0 -1 AUTH secret REPLACE"),

@@ -213,7 +213,7 @@ impl Author<'_> {
 
     fn block(&mut self, depth: usize) {
         let before = self.locals;
-        for _ in 0..1 + self.random.below(4) {
+        for _ in 0..=self.random.below(4) {
             if self.left == 0 {
                 break;
             }
