@@ -431,9 +431,9 @@ mod tests {
 
     #[test]
     fn what_redis_has_and_is_missing_is_said() {
-        let error = resolve(&[b"MIGRATE", b"s"]).expect_err("no such command").to_string();
-        let expected = "ERR unknown command 'MIGRATE', with args beginning with: 's' \
-                        (MIGRATE is not supported yet: see docs/compatibility.md)";
+        let error = resolve(&[b"ACL", b"s"]).expect_err("no such command").to_string();
+        let expected = "ERR unknown command 'ACL', with args beginning with: 's' \
+                        (users with rights are not supported yet: see docs/compatibility.md)";
         assert_eq!(error, expected);
     }
 }
