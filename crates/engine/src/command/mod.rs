@@ -10,6 +10,7 @@
 //! of its file's range and with its keys. Ids are in the log; they are never changed or reused.
 
 mod bits;
+mod comparing;
 mod counters;
 mod dumps;
 mod first_of;
@@ -48,6 +49,7 @@ mod table;
 use crate::value::Unit;
 
 pub use group::Group;
+pub(crate) use hashes::times::FIELDS_EXPIRE;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;

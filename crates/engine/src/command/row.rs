@@ -144,6 +144,8 @@ pub struct Command {
     pub flags: u32,
     /// Level of the records that it may need: see [`crate::record::level`].
     pub level: u8,
+    /// Returns the level for given arguments, if that may be a higher one.
+    pub(crate) level_of: Option<fn(&[&[u8]]) -> u8>,
     /// Positions of its keys.
     pub keys: KeySpec,
     /// Chapter of the reference.
@@ -214,6 +216,7 @@ impl Command {
             arity,
             flags,
             level: level::FIRST,
+            level_of: None,
             keys,
             group,
             since: "",
@@ -281,6 +284,13 @@ impl Command {
     #[must_use]
     pub const fn at_level(mut self, level: u8) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Sets the level for given arguments, if those may need a higher one.
+    #[must_use]
+    pub(crate) const fn at_level_of(mut self, level_of: fn(&[&[u8]]) -> u8) -> Self {
+        self.level_of = Some(level_of);
         self
     }
 

@@ -2,8 +2,8 @@
 
 use super::row::Command;
 use super::{
-    bits, counters, dumps, geo, hashes, hyper_log_logs, keys, keyspace_wide, lenses, limits, lists, once,
-    pools, series, sets, sort, sorted_sets, streams, strings,
+    bits, comparing, counters, dumps, geo, hashes, hyper_log_logs, keys, keyspace_wide, lenses, limits,
+    lists, once, pools, series, sets, sort, sorted_sets, streams, strings,
 };
 use crate::script;
 
@@ -11,6 +11,7 @@ use crate::script;
 pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
     [
         strings::COMMANDS,
+        comparing::COMMANDS,
         bits::COMMANDS,
         hyper_log_logs::COMMANDS,
         keys::COMMANDS,
@@ -19,6 +20,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         keyspace_wide::COMMANDS,
         lists::COMMANDS,
         hashes::COMMANDS,
+        hashes::times::COMMANDS,
         sets::COMMANDS,
         sorted_sets::rows::COMMANDS,
         geo::rows::COMMANDS,
@@ -36,5 +38,6 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
 
 /// Returns the rows that only the log has, and clients cannot send.
 pub(super) fn logged_rows() -> impl Iterator<Item = &'static Command> {
-    pools::rows::LOGGED.iter().chain(once::LOGGED).chain(script::command::LOGGED)
+    let engine_s = pools::rows::LOGGED.iter().chain(once::LOGGED).chain(script::command::LOGGED);
+    engine_s.chain(hashes::times::LOGGED)
 }

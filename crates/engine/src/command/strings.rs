@@ -1,5 +1,6 @@
 //! Strings: bytes as sent, numbers, and parts of either.
 
+use super::comparing::Comparison;
 use super::parse::{self, is};
 use super::{Answer, Command, Extension, Group, Handler, KeySpec, Misses, Run, WriteReach, flags::*};
 use crate::context::Context;
@@ -29,7 +30,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc(
             "1.0.0",
             "O(1)",
-            "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+            "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
              PXAT unix-time-milliseconds | KEEPTTL] [DURABLE | SYNC]",
             "Sets the string value of a key, whatever it held; with DURABLE, answers when it is on disk.",
         ),
@@ -201,6 +202,7 @@ struct Options<'a> {
     time: Option<(&'a [u8], bool, bool)>,
     only_if_absent: bool,
     only_if_present: bool,
+    only_if: Option<Comparison<'a>>,
     get: bool,
     durable: bool,
 }
@@ -247,16 +249,19 @@ fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandE
             options.deadline = Some(Deadline::Keep);
         } else if is(arg, "PERSIST") && !for_set && options.time.is_none() {
             options.deadline = Some(Deadline::Clear);
-        } else if is(arg, "NX") && for_set && !options.only_if_present {
+        } else if is(arg, "NX") && for_set && !options.only_if_present && options.only_if.is_none() {
             options.only_if_absent = true;
-        } else if is(arg, "XX") && for_set && !options.only_if_absent {
+        } else if is(arg, "XX") && for_set && !options.only_if_absent && options.only_if.is_none() {
             options.only_if_present = true;
         } else if is(arg, "GET") && for_set {
             options.get = true;
         } else if (is(arg, "DURABLE") || is(arg, "SYNC")) && for_set {
             options.durable = true;
         } else {
-            return Err(CommandError::Syntax);
+            let is_first = !options.only_if_absent && !options.only_if_present && options.only_if.is_none();
+            let operand = rest.next().filter(|_| for_set && is_first).copied();
+            let comparison = Comparison::of_option(arg, operand).ok_or(CommandError::Syntax)?;
+            options.only_if = Some(comparison?);
         }
     }
     Ok(options)
@@ -264,7 +269,8 @@ fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandE
 
 /// Without `GET`, it overwrites the value without access to it.
 fn set_key_uses(args: &[&[u8]]) -> &'static [&'static str] {
-    if args.iter().skip(3).any(|arg| is(arg, "GET")) { &["RW access update"] } else { &["OW update"] }
+    let reads = |arg: &&[u8]| is(arg, "GET") || Comparison::of_option(arg, None).is_some();
+    if args.iter().skip(3).any(reads) { &["RW access update"] } else { &["OW update"] }
 }
 
 fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -287,7 +293,8 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         }
     }
     let exists = ctx.keys.exists(key);
-    if (options.only_if_absent && exists) || (options.only_if_present && !exists) {
+    let is_met = options.only_if.map_or(Ok(true), |comparison| comparison.is_met_by(ctx.keys, key))?;
+    if (options.only_if_absent && exists) || (options.only_if_present && !exists) || !is_met {
         if !options.get {
             ctx.reply.null();
         }
@@ -295,6 +302,10 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     }
     let deadline = deadline.unwrap_or(Deadline::Clear);
     ctx.keys.set_string(key, value, deadline);
+    if options.only_if.is_some() {
+        // Not what it was compared with, which older members of a group do not know.
+        log_without_comparison(ctx, key, value, deadline);
+    }
     ctx.keys.changed(key, "set");
     if let Deadline::At(_) = deadline {
         ctx.keys.happened(key, "expire");
@@ -303,6 +314,18 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ctx.reply.ok();
     }
     Ok(())
+}
+
+/// Logs SET without the option that compares the value.
+fn log_without_comparison(ctx: &mut Context<'_, '_>, key: &[u8], value: &[u8], deadline: Deadline) {
+    match deadline {
+        Deadline::Clear => ctx.keys.log_instead("set", &[key, value]),
+        Deadline::Keep => ctx.keys.log_instead("set", &[key, value, b"KEEPTTL"]),
+        Deadline::At(at_ms) => {
+            let at_ms = itoa::Buffer::new().format(at_ms).as_bytes().to_vec();
+            ctx.keys.log_instead("set", &[key, value, b"PXAT", &at_ms]);
+        }
+    }
 }
 
 fn setnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

@@ -22,6 +22,15 @@ impl Locked<'_> {
         }
     }
 
+    /// Whether a locked shard satisfies a condition.
+    #[cold]
+    pub(crate) fn has(&self, condition: impl Fn(&Shard) -> bool) -> bool {
+        match self {
+            Self::All(guards) => guards.iter().any(|guard| condition(guard)),
+            some => some.any(condition),
+        }
+    }
+
     pub(crate) fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match self {
             Self::One(index, _) => Box::new(std::iter::once(*index)),

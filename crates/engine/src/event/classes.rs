@@ -79,7 +79,7 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
         EventClasses::LIST,
         &["lpush", "rpush", "lpop", "rpop", "lset", "linsert", "lrem", "ltrim", "sortstore"],
     ),
-    (EventClasses::HASH, &["hset", "hdel", "hincrby", "hincrbyfloat"]),
+    (EventClasses::HASH, &["hset", "hdel", "hincrby", "hincrbyfloat", "hexpire", "hexpired", "hpersist"]),
     (EventClasses::SET, &["sadd", "srem", "spop", "sinterstore", "sunionstore", "sdiffstore"]),
     (
         EventClasses::SORTED_SET,

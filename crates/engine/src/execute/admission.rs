@@ -65,7 +65,7 @@ impl Engine {
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
         self.check_writable_by(command)?;
-        self.check_level_of(command)?;
+        self.check_level_for(command, args)?;
         let bytes = Self::record_bytes(args);
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
             return Err(CommandError::TooLong);
@@ -78,6 +78,13 @@ impl Engine {
     #[inline]
     pub(crate) fn check_level_of(&self, command: &Command) -> Result<(), CommandError> {
         if command.level == level::FIRST { Ok(()) } else { self.check_level(command.level, command.called()) }
+    }
+
+    /// As [`Engine::check_level_of`], for given arguments.
+    #[inline]
+    pub(crate) fn check_level_for(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
+        self.check_level_of(command)?;
+        command.level_of.map_or(Ok(()), |level_of| self.check_level(level_of(args), command.called()))
     }
 
     /// Refuses a command whose record a member of the group may be unable to apply.

@@ -1,7 +1,7 @@
 //! The path of one command through the engine.
 
 use crate::blocking::blocked::Blocked;
-use crate::command::{Command, flags};
+use crate::command::{Command, FIELDS_EXPIRE, flags};
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -85,6 +85,9 @@ impl Engine {
             }
         }
         let mut keys = self.lock_for(call);
+        if keys.has_due_fields() {
+            self.expire_met_fields(call, &mut keys);
+        }
         if self.is_in_group() && !is_planted(Fault::ExpiredUnlogged) {
             self.expire_met(call, &mut keys);
         }
@@ -135,6 +138,16 @@ impl Engine {
             self.expire_between(keys, &lock, &|now_us| self.expire_some(now_us));
         }
         keys.see_expired(!command.is(flags::WRITE));
+    }
+
+    /// Removes the fields of a command's keys whose time has come, unless it is the command that does it.
+    #[cold]
+    fn expire_met_fields<'e>(&'e self, call: &Call<'_>, keys: &mut Keys<'e>) {
+        let Call { command, db, args, .. } = *call;
+        if command.id != FIELDS_EXPIRE {
+            let named = || command.keys.keys(args).map(|key| (db, key));
+            self.expire_fields_first(keys, named, || self.lock_for(call));
+        }
     }
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side

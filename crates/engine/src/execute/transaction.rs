@@ -154,6 +154,9 @@ impl Engine {
             named.chain(watched).chain(session.map(|session| (SESSIONS, session)))
         };
         let mut keys = lock();
+        if keys.has_due_fields() || calls.iter().any(|call| call.db != keys.db()) {
+            self.expire_fields_first(&mut keys, met, lock);
+        }
         self.expire_first(&mut keys, met, lock);
         let is_in_group = self.is_in_group();
         keys.see_expired(is_in_group);
@@ -275,6 +278,7 @@ impl Engine {
     pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
         if watched.keys.insert((db, key.into())) {
             self.expire_key(db, key, now_us);
+            self.expire_fields(db, key, now_us);
             let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
             shard.watch(db, key, &watched.watch, now_us / 1000);
         }

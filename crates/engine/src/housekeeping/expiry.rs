@@ -1,6 +1,7 @@
 //! Active expiry: removes expired keys in the order of their deadlines, each with a record. Reservations
-//! of pools have deadlines as well.
+//! of pools and fields of hashes have deadlines as well.
 
+use super::fields::FIELDS;
 use super::key_work::{KeyWork, VisitedShard};
 use super::reservations::RESERVATIONS;
 use crate::command::flags;
@@ -16,10 +17,10 @@ use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Lsn, Room};
 
 impl Engine {
-    /// Removes expired keys and ends reservations of pools, of at most `budget` keys, and logs that.
+    /// Removes expired keys and fields and ends reservations of pools, of at most `budget` keys, and logs that.
     /// Returns the earliest remaining deadline, in milliseconds since 1970.
     pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
-        self.run_key_work(&[DEADLINES, RESERVATIONS], self.deadlines(), now_us, budget)
+        self.run_key_work(&[DEADLINES, FIELDS, RESERVATIONS], self.deadlines(), now_us, budget)
     }
 
     /// When active expiry has to call [`Engine::expire_due`] next, in milliseconds since 1970.
@@ -29,7 +30,7 @@ impl Engine {
 
     /// Whether the log has space for a record on behalf of no client, such as that of an expired
     /// key that a read has met: such a record does not wait for space.
-    pub(super) fn may_log_unasked(&self) -> bool {
+    pub(crate) fn may_log_unasked(&self) -> bool {
         self.log().has_room() && self.check_writable().is_ok()
     }
 

@@ -95,7 +95,7 @@ impl Engine {
     /// Does what is due of a key by the command of its type, which has the key as its only argument.
     /// Returns `false` if the log refused it.
     pub(super) fn run_due(&self, name: &'static str, db: u8, key: &[u8], now_us: u64) -> bool {
-        let command = command::find(name.as_bytes()).expect("the table has the commands of what is due");
+        let command = command::find_logged(name).expect("the table has the commands of what is due");
         let mut reply = Reply::default();
         self.execute(&Call { command, args: &[name.as_bytes(), key], db, now_us }, &mut reply);
         // Nothing is due of a key that holds another type by now.

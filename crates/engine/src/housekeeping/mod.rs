@@ -1,4 +1,4 @@
-//! Work that becomes due without a command: expiry of keys, reservations of pools, commits of counters,
+//! Work that becomes due without a command: expiry of keys and fields, reservations of pools, commits of counters,
 //! time that moves on for watched reads, compression of series.
 //!
 //! ```text
@@ -12,6 +12,7 @@
 
 pub(crate) mod counter_commits;
 pub(crate) mod expiry;
+mod fields;
 mod key_work;
 mod reservations;
 mod sealing;

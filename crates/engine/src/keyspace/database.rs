@@ -11,7 +11,7 @@ use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
 
 use crate::value::links::LinkUse;
-use crate::value::{Counter, Labels, Object, Pool, Terms, TimeSeries, TypedValue};
+use crate::value::{Counter, Hash, Labels, Object, Pool, Terms, TimeSeries, TypedValue};
 use tidemark_counter::Kind;
 
 /// Effect of a write on the key's deadline.
@@ -139,6 +139,30 @@ impl Database {
         self.scheduled.move_pool(hash, pool)
     }
 
+    /// Time at which the next field of a hash expires, in milliseconds since 1970.
+    #[inline]
+    pub(crate) fn next_field_time(&self) -> Option<u64> {
+        self.scheduled.next_field()
+    }
+
+    /// Returns the key of a hash with a field that expires by `now_ms`.
+    pub(crate) fn first_timed(&self, now_ms: u64) -> Option<&[u8]> {
+        self.scheduled.first_timed(&self.table, now_ms)
+    }
+
+    /// Number of hashes with fields that expire, including those whose time has come.
+    pub fn timed_hash_count(&self) -> usize {
+        self.scheduled.timed_hashes()
+    }
+
+    /// Moves a hash to its current place in the list of those with fields that expire. Returns when its
+    /// next field does, in milliseconds since 1970.
+    #[cold]
+    pub(crate) fn list_hash(&mut self, hash: u64, key: &[u8]) -> Option<u64> {
+        let fields = self.table.get_mut(hash, key)?.object_mut().and_then(Hash::from_object_mut)?;
+        self.scheduled.move_hash(hash, fields)
+    }
+
     /// Sets a key's value, replacing any. `clock` is the time of this access, in seconds since
     /// 1970.
     #[inline]
@@ -150,15 +174,16 @@ impl Database {
             return self.insert(hash, entry);
         };
         entry.touch(clock);
+        // Before a running snapshot may take the value.
+        self.scheduled.remove(hash, entry);
+        self.labels.remove(hash, entry);
+        self.links -= usize::from(has_links(entry));
         if let Some(copying) = &mut self.copying
             && !is_planted(Fault::SnapshotCut)
         {
             copying.see(entry);
             copying.hand_over(entry);
         }
-        self.scheduled.remove(hash, entry);
-        self.labels.remove(hash, entry);
-        self.links -= usize::from(has_links(entry));
         entry.set(payload);
         self.scheduled.add(hash, entry);
         self.labels.add(hash, entry);

@@ -29,6 +29,7 @@ pub(crate) use copying::{Cut, Detached};
 pub use database::{Database, Deadline};
 pub use databases::DATABASES;
 pub(crate) use databases::{ALL_DATABASES, LIBRARIES, SESSIONS, is_internal};
+pub(crate) use due::DueKeys;
 pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub(crate) use next_due::NextDue;
 pub use reclaim::Reclaimed;

@@ -1,10 +1,10 @@
-//! Values of a database that housekeeping must find again: counters to commit, and pools whose
-//! reservations end.
+//! Values of a database that housekeeping must find again: counters to commit, pools whose
+//! reservations end, and hashes whose fields expire.
 
 use super::due::DueKeys;
 use super::uncommitted::Uncommitted;
 use super::{Entry, Table};
-use crate::value::{Counter, Object, Pool, TypedValue};
+use crate::value::{Counter, Hash, Object, Pool, TypedValue};
 
 /// Counts and due times of the values that housekeeping visits.
 ///
@@ -15,6 +15,8 @@ pub(super) struct Scheduled {
     pub(super) uncommitted: Uncommitted,
     /// Pools with reservations, by the due time that each pool stores.
     reserving: DueKeys,
+    /// Hashes with fields that expire, by the time of the first that each hash stores.
+    timed: DueKeys,
     counters: usize,
     /// Number of counters that expire when idle.
     idle_counters: usize,
@@ -50,6 +52,9 @@ impl Scheduled {
                 self.pools += 1;
                 self.list(hash, pool);
             }
+            Some(Object::Hash(fields)) => {
+                self.list_hash(hash, fields);
+            }
             _ => {}
         }
     }
@@ -67,6 +72,7 @@ impl Scheduled {
                 self.pools -= 1;
                 self.unlist(hash, pool);
             }
+            Some(Object::Hash(fields)) => self.unlist_hash(hash, fields),
             _ => {}
         }
     }
@@ -99,6 +105,47 @@ impl Scheduled {
     pub(super) fn first_reserving<'t>(&self, table: &'t Table<Entry>, now_ms: u64) -> Option<&'t [u8]> {
         let (due_ms, hash) = self.reserving.first_due(now_ms)?;
         table.find(hash, |entry| is_listed(entry, due_ms)).map(Entry::key)
+    }
+
+    /// Moves a hash to its current place. Returns when its next field expires, in milliseconds since 1970.
+    pub(super) fn move_hash(&mut self, hash: u64, fields: &mut Hash) -> Option<u64> {
+        self.unlist_hash(hash, fields);
+        self.list_hash(hash, fields)
+    }
+
+    /// Returns when the next field of a hash expires, in milliseconds since 1970.
+    #[inline]
+    pub(super) fn next_field(&self) -> Option<u64> {
+        self.timed.next()
+    }
+
+    /// Returns the key of a hash with a field that expires by now.
+    pub(super) fn first_timed<'t>(&self, table: &'t Table<Entry>, now_ms: u64) -> Option<&'t [u8]> {
+        let (due_ms, place) = self.timed.first_due(now_ms)?;
+        let is_listed = |entry: &Entry| {
+            entry.object().and_then(Hash::from_object).is_some_and(|hash| hash.listed_ms() == due_ms)
+        };
+        table.find(place, is_listed).map(Entry::key)
+    }
+
+    /// Number of hashes with fields that expire.
+    pub(super) fn timed_hashes(&self) -> usize {
+        self.timed.len()
+    }
+
+    fn list_hash(&mut self, hash: u64, fields: &mut Hash) -> Option<u64> {
+        let next_ms = fields.next_time();
+        fields.set_listed_ms(next_ms.unwrap_or(0));
+        if let Some(next_ms) = next_ms {
+            self.timed.insert(next_ms, hash);
+        }
+        next_ms
+    }
+
+    fn unlist_hash(&mut self, hash: u64, fields: &Hash) {
+        if fields.listed_ms() != 0 {
+            self.timed.remove(fields.listed_ms(), hash);
+        }
     }
 
     /// Number of open reservations of pools. O(pools with reservations).

@@ -44,6 +44,7 @@ fn read(reader: &mut Reader<'_>) -> Result<Restored, RdbError> {
         kind::HASH | kind::HASH_ZIPMAP | kind::HASH_ZIPLIST | kind::HASH_LISTPACK => {
             hash(reader, kind)?.object()
         }
+        kind::HASH_METADATA | kind::HASH_LISTPACK_EX => timed_hash(reader, kind)?.object(),
         kind::SORTED_SET | kind::SORTED_SET_2 | kind::SORTED_SET_ZIPLIST | kind::SORTED_SET_LISTPACK => {
             sorted_set(reader, kind)?.object()
         }
@@ -180,6 +181,54 @@ fn hash(reader: &mut Reader<'_>, kind: u8) -> Result<Hash, RdbError> {
         _ => each_pair(reader, kind == kind::HASH_ZIPLIST, |field, value| set(&field, &value))?,
     }
     Ok(hash)
+}
+
+/// Latest time of a field in Redis's format. Milliseconds since 1970.
+const LATEST_MS: u64 = (1 << 48) - 1;
+const NO_TIME: RdbError = RdbError::Malformed("the time of a field is none");
+
+/// Reads a hash with fields that expire: first the earliest time, which the others are relative to unless they
+/// are in a listpack. A time of 0 is none.
+fn timed_hash(reader: &mut Reader<'_>, kind: u8) -> Result<Hash, RdbError> {
+    let mut hash = Hash::default();
+    let mut set = |field: &[u8], value: &[u8], at_ms: u64| {
+        if !hash.set(field, value) {
+            return Err(TWICE);
+        }
+        if at_ms > LATEST_MS {
+            return Err(NO_TIME);
+        }
+        if at_ms > 0 {
+            hash.set_time(field, Some(at_ms));
+        }
+        Ok(())
+    };
+    let first_ms = u64::from_le_bytes(reader.array()?);
+    if kind == kind::HASH_METADATA {
+        for _ in 0..reader.length()? {
+            let after = u64::try_from(reader.length()?).map_err(|_| NO_TIME)?;
+            let at_ms = if after == 0 { 0 } else { first_ms.checked_add(after - 1).ok_or(NO_TIME)? };
+            let field = reader.string()?;
+            set(&field, &reader.string()?, at_ms)?;
+        }
+        return Ok(hash);
+    }
+    let bytes = reader.string()?;
+    let (mut field, mut value) = (None, None);
+    let mut element = visitor_of(&bytes, |element| {
+        reader.charge(element.len())?;
+        match (field.take(), value.take()) {
+            (None, _) => field = Some(element),
+            (Some(first), None) => (field, value) = (Some(first), Some(element)),
+            (Some(field), Some(value)) => {
+                let Text::Int(at_ms, _) = element else { return Err(NO_TIME) };
+                set(&field, &value, u64::try_from(at_ms).map_err(|_| NO_TIME)?)?;
+            }
+        }
+        Ok(())
+    });
+    listpack::each(&bytes, &mut element)?;
+    if field.is_some() { Err(UNPAIRED) } else { Ok(hash) }
 }
 
 /// Passes the pairs of a ziplist or listpack on.

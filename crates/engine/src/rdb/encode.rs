@@ -89,7 +89,37 @@ fn set(set: &Set, into: &mut Vec<u8>) -> Result<(), RdbError> {
     check(into)
 }
 
+/// Appends a hash with fields that expire, as Redis 7.4 does. Times are relative to the first of them, or in
+/// a listpack absolute; there, fields are in their order.
+fn timed_hash(hash: &Hash, first_ms: u64, into: &mut Vec<u8>) -> Result<(), RdbError> {
+    if hash.encoding() == "listpackex" {
+        into.push(kind::HASH_LISTPACK_EX);
+        into.extend_from_slice(&first_ms.to_le_bytes());
+        let mut fields: Vec<_> = hash.iter_timed().collect();
+        fields.sort_by_key(|(.., at_ms)| at_ms.unwrap_or(u64::MAX));
+        let mut listpack = Listpack::new();
+        for (field, value, at_ms) in fields {
+            listpack.push(field);
+            listpack.push(value);
+            listpack.push_integer(at_ms.map_or(0, |at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX)));
+        }
+        return put_listpack(listpack, into);
+    }
+    into.push(kind::HASH_METADATA);
+    into.extend_from_slice(&first_ms.to_le_bytes());
+    put_length(into, hash.len());
+    hash.iter_timed().try_for_each(|(field, value, at_ms)| {
+        put_length(into, at_ms.map_or(0, |at_ms| (at_ms - first_ms) as usize + 1));
+        put_string(into, field);
+        put_string(into, value);
+        check(into)
+    })
+}
+
 fn hash(hash: &Hash, into: &mut Vec<u8>) -> Result<(), RdbError> {
+    if let Some(first_ms) = hash.next_time() {
+        return timed_hash(hash, first_ms, into);
+    }
     if hash.encoding() == "listpack" {
         into.push(kind::HASH_LISTPACK);
         let mut listpack = Listpack::new();

@@ -38,6 +38,7 @@ pub(crate) use decode::{Restored, decode};
 pub(crate) use encode::encode;
 pub use error::RdbError;
 pub(crate) use libraries::{next_library, put_library};
+pub(crate) use payload::has_field_times;
 pub use payload::{VERSION_MAX, VERSION_WRITTEN, open, seal};
 pub use reader::Reader;
 pub use writer::{put_length, put_string};
@@ -71,6 +72,10 @@ mod kind {
     /// Since version 11.
     pub(super) const SET_LISTPACK: u8 = 20;
     pub(super) const STREAM_LISTPACKS_3: u8 = 21;
+    /// Since version 12: fields with times, one by one.
+    pub(super) const HASH_METADATA: u8 = 24;
+    /// Since version 12: fields with times, in a listpack.
+    pub(super) const HASH_LISTPACK_EX: u8 = 25;
 }
 
 /// What a node of a list is: [`kind::LIST_QUICKLIST_2`].

@@ -6,20 +6,29 @@
 
 use super::crc64::crc64;
 use super::error::RdbError;
+use super::kind;
 
-/// Version of the format that we write: Redis 7.0's.
+/// Version of the format that we write: Redis 7.0's. Hashes with fields that expire need Redis 7.4's.
 pub const VERSION_WRITTEN: u16 = 10;
-/// Newest version that we read: Redis 7.2's.
-pub const VERSION_MAX: u16 = 11;
+/// Newest version that we read: Redis 7.4's.
+pub const VERSION_MAX: u16 = 12;
 
 /// Length of what follows the content. Bytes.
 const FOOTER: usize = 10;
 
 /// Completes content to a payload, as `DUMP` and `FUNCTION DUMP` answer. O(bytes).
+///
+/// The version is the oldest whose readers know the type of the value.
 pub fn seal(content: &mut Vec<u8>) {
-    content.extend_from_slice(&VERSION_WRITTEN.to_le_bytes());
+    let version = if has_field_times(content) { VERSION_MAX } else { VERSION_WRITTEN };
+    content.extend_from_slice(&version.to_le_bytes());
     let checksum = crc64(content);
     content.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Whether a payload, or its content, is a hash with fields that expire.
+pub(crate) fn has_field_times(payload: &[u8]) -> bool {
+    matches!(payload.first(), Some(&(kind::HASH_METADATA | kind::HASH_LISTPACK_EX)))
 }
 
 /// Returns the content of a payload. O(bytes).
@@ -47,6 +56,15 @@ mod tests {
         let mut payload = b"\x00\xc0\x11".to_vec();
         seal(&mut payload);
         assert_eq!(payload, b"\x00\xc0\x11\x0a\x00\xe4\x03)E<\xf4+\x1c");
+    }
+
+    #[test]
+    fn only_what_needs_it_has_a_newer_version() {
+        for (kind, version) in [(kind::HASH, 10), (kind::HASH_METADATA, 12), (kind::HASH_LISTPACK_EX, 12)] {
+            let mut payload = vec![kind, 0];
+            seal(&mut payload);
+            assert_eq!(payload[2..4], [version, 0]);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::busy::{Announced, RunningFunction, RunningScript, RunningScripts, Shards};
 use super::host::ScriptHost;
-use crate::command::{self, Command, KeySpec, Run, flags, parse};
+use crate::command::{self, Command, FIELDS_EXPIRE, KeySpec, Run, flags, parse};
 use crate::context::{Effects, Keys};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -144,10 +144,28 @@ impl ScriptRun<'_, '_> {
             // Keys that were not known when the others were removed.
             command.keys.keys(args).for_each(|key| self.keys.drop_expired(key));
         }
+        if self.is_alone && !self.only_reads && command.id != FIELDS_EXPIRE && self.keys.has_due_fields() {
+            command.keys.keys(args).for_each(|key| self.expire_fields(key));
+        }
         self.keys.see_expired(is_in_group && !is_write);
         self.engine.run(&call, self.keys, reply);
         self.collect(&call, reply);
         Ok(())
+    }
+
+    /// Removes the fields of a hash whose time has come, and which was not known when those of the declared
+    /// keys were removed. They stay if the record has no room.
+    #[cold]
+    fn expire_fields(&mut self, key: &[u8]) {
+        const NAME: &str = "hash.expire";
+        let command = command::find_logged(NAME).expect("the table has the command that removes fields");
+        let args: &[&[u8]] = &[NAME.as_bytes(), key];
+        while self.keys.is_field_due(self.db, key) && self.admit(command, args).is_ok() {
+            let call = Call { command, args, db: self.db, now_us: self.call.now_us };
+            let mut reply = Reply::default();
+            self.engine.run(&call, self.keys, &mut reply);
+            self.collect(&call, &mut reply);
+        }
     }
 
     /// Checks that a confined script touches only its keys. It cannot do otherwise, unless its text was
@@ -175,7 +193,7 @@ impl ScriptRun<'_, '_> {
     /// Checks that a change is accepted, and that the record has room for it.
     fn admit(&mut self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
         self.engine.check_writable_by(command)?;
-        self.engine.check_level(command.level, command.name)?;
+        self.engine.check_level_for(command, args)?;
         let bytes = Engine::record_bytes(args);
         match self.room.checked_sub(bytes) {
             Some(room) => self.room = room,

@@ -1,4 +1,4 @@
-//! Hashes: fields with values.
+//! Hashes: fields with values, and times at which they expire.
 
 use super::dict::Dict;
 use super::{InParts, Pieces, TypedValue, Value};
@@ -11,6 +11,8 @@ const LISTPACK_FIELDS: usize = 512;
 const LISTPACK_BYTES: usize = 64;
 
 /// Fields with values, both byte strings. Setting, reading and removing a field is O(1).
+///
+/// A field with a time stays, and is seen, until it is removed: the value knows no clock.
 #[derive(Debug, Default)]
 pub struct Hash {
     fields: Dict,
@@ -21,7 +23,11 @@ pub struct Hash {
 impl Hash {
     /// Returns Redis's name of this representation.
     pub fn encoding(&self) -> &'static str {
-        if self.outgrown { "hashtable" } else { "listpack" }
+        match (self.outgrown, self.has_times()) {
+            (true, _) => "hashtable",
+            (false, true) => "listpackex",
+            (false, false) => "listpack",
+        }
     }
 
     /// Returns the number of fields.
@@ -45,14 +51,81 @@ impl Hash {
         self.fields.contains(field)
     }
 
-    /// Sets the value of a field. Returns whether the field is new.
+    /// Sets the value of a field, which has no time then. Returns whether the field is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         let is_new = self.fields.set(field, value);
+        self.note_size(field, value);
+        is_new
+    }
+
+    /// As [`Hash::set`], but the field keeps its time.
+    #[inline]
+    pub fn set_keeping_time(&mut self, field: &[u8], value: &[u8]) -> bool {
+        if !self.has_times() {
+            return self.set(field, value);
+        }
+        let is_new = self.fields.set_keeping_time(field, value);
+        self.note_size(field, value);
+        is_new
+    }
+
+    #[inline]
+    fn note_size(&mut self, field: &[u8], value: &[u8]) {
         self.outgrown |= field.len() > LISTPACK_BYTES
             || value.len() > LISTPACK_BYTES
             || self.fields.len() > LISTPACK_FIELDS;
-        is_new
+    }
+
+    /// Whether a field has a time.
+    #[inline]
+    pub fn has_times(&self) -> bool {
+        self.fields.next_time().is_some()
+    }
+
+    /// Returns the time of a field, in milliseconds since 1970: `None` without the field, `Some(None)`
+    /// without a time.
+    pub fn time_of(&self, field: &[u8]) -> Option<Option<u64>> {
+        self.fields.time_of(field)
+    }
+
+    /// Sets or clears the time of a field, in milliseconds since 1970, not 0. Does nothing without the field.
+    pub fn set_time(&mut self, field: &[u8], at_ms: Option<u64>) {
+        if self.fields.contains(field) {
+            self.fields.set_time(field, at_ms);
+        }
+    }
+
+    /// The earliest time of a field, in milliseconds since 1970.
+    #[inline]
+    pub(crate) fn next_time(&self) -> Option<u64> {
+        self.fields.next_time()
+    }
+
+    /// Returns about `most` fields whose time has come, in the order of their times.
+    pub(crate) fn due(&self, now_ms: u64, most: usize) -> Vec<&[u8]> {
+        self.fields.due(now_ms, most)
+    }
+
+    /// Whether it is not listed by its earliest time.
+    #[inline]
+    pub(crate) fn is_misplaced(&self) -> bool {
+        self.fields.next_time().unwrap_or(0) != self.fields.listed_ms()
+    }
+
+    /// The time by which its database lists it; 0 if it does not.
+    pub(crate) fn listed_ms(&self) -> u64 {
+        self.fields.listed_ms()
+    }
+
+    /// Notes by which time its database lists it.
+    pub(crate) fn set_listed_ms(&mut self, at_ms: u64) {
+        self.fields.set_listed_ms(at_ms);
+    }
+
+    /// Iterates over all fields with their values and times.
+    pub(crate) fn iter_timed(&self) -> impl Iterator<Item = (&[u8], &[u8], Option<u64>)> {
+        self.fields.iter_timed()
     }
 
     /// Removes a field. Returns whether it was present.
@@ -99,6 +172,10 @@ impl Hash {
 impl Value for Hash {
     collection_methods!();
 
+    fn is_misplaced(&self) -> bool {
+        self.is_misplaced()
+    }
+
     /// The flag `outgrown`, then the fields.
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(u8::from(self.outgrown));
@@ -111,7 +188,7 @@ impl Value for Hash {
             1 => true,
             _ => return None,
         };
-        let fields = Dict::decode(bytes)?;
+        let fields = Dict::decode_timed(bytes)?;
         (!fields.is_empty()).then_some(Self { fields, outgrown })
     }
 
@@ -149,7 +226,7 @@ impl InParts for Hash {
 
     fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
         self.outgrown = true;
-        self.fields.decode_pair(bytes)
+        self.fields.decode_timed_pair(bytes)
     }
 }
 

@@ -95,6 +95,11 @@ pub trait Value: fmt::Debug {
     /// Returns the name of the representation for `OBJECT ENCODING`: Redis's, if it has one.
     fn encoding(&self) -> &'static str;
 
+    /// Whether housekeeping lists the value at another time than the one at which it is due.
+    fn is_misplaced(&self) -> bool {
+        false
+    }
+
     /// Appends the snapshot form.
     fn encode(&self, into: &mut Vec<u8>);
 

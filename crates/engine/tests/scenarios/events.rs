@@ -251,6 +251,20 @@ fn an_emptied_collection_is_deleted_and_publishes_del() {
             ("HINCRBYFLOAT h f 0.5", "hincrbyfloat h"),
             ("HDEL h none", ""),
             ("HDEL h f g", "hdel h, del h"),
+            ("HSETEX h EX 10 FIELDS 1 f 1", "new h, hset h, hexpire h"),
+            ("HPERSIST h FIELDS 1 f", "hpersist h"),
+            ("HPERSIST h FIELDS 1 f", ""),
+            ("HEXPIRE h 10 FIELDS 1 f", "hexpire h"),
+            ("HEXPIRE h 10 NX FIELDS 1 f", ""),
+            ("HGETEX h FIELDS 1 f", ""),
+            ("HGETEX h PX 500 FIELDS 1 f", "hexpire h"),
+            ("HGETEX h PERSIST FIELDS 1 f", "hpersist h"),
+            ("HSETEX h KEEPTTL FIELDS 1 f 2", "hset h"),
+            ("HSETEX h PXAT 1 FIELDS 1 g 1", "hset h, hdel h"),
+            ("HGETDEL h FIELDS 1 f", "hdel h, del h"),
+            ("HSETEX h PXAT 1 FIELDS 1 g 1", "new h, hset h, hdel h, del h"),
+            ("HSET h f 1", "new h, hset h"),
+            ("HEXPIRE h 0 FIELDS 1 f", "hdel h, del h"),
             ("SADD s a b c", "new s, sadd s"),
             ("SADD s a", ""),
             ("SREM s a", "srem s"),
@@ -587,6 +601,19 @@ fn every_event_is_in_the_book() {
     documented.sort_unstable();
     published.sort_unstable();
     assert_eq!(published, documented);
+}
+
+#[test]
+fn the_end_of_fields_is_announced() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    let mut client = Client::new(&engine);
+    client.run("HSETEX h PX 1 FIELDS 2 a 1 b 1");
+    client.run("HSET h c 1");
+    client.run("HSETEX last PX 1 FIELDS 1 a 1");
+    listener.heard();
+    client.sleep_ms(1);
+    expect(&client, &listener, &[("HGET h c", "hexpired h"), ("HLEN last", "hexpired last, del last")]);
 }
 
 /// Keys with their databases.

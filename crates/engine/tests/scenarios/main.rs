@@ -15,6 +15,7 @@ mod dormancy;
 mod due_work;
 mod dumps;
 mod events;
+mod field_times;
 mod following;
 mod functions;
 mod geo;

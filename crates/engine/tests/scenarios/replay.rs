@@ -23,7 +23,7 @@ const FILLER_BYTES: usize = 1100;
 const LARGE: usize = 1500;
 
 /// The number of sequences, each from its own seed.
-const SEQUENCES: u64 = 110;
+const SEQUENCES: u64 = 140;
 
 /// The environment variable that selects the seed of a single sequence.
 const SEED: &str = "TIDEMARK_REPLAY_SEED";

@@ -73,8 +73,9 @@ pub struct Generator {
     pub now_ms: u64,
     shapes: Vec<Shape>,
     group: Group,
-    /// The number of keys that the last `numkeys` argument announces.
+    /// The number of keys that the last `numkeys` argument announces, or of fields that `numfields` does.
     announced: u64,
+    announces_fields: bool,
     /// Whether the bounds of ranges are members.
     lexical: bool,
     /// Source and destination of the last rule of series.
@@ -97,6 +98,7 @@ impl Generator {
             shapes,
             group: Group::String,
             announced: 0,
+            announces_fields: false,
             lexical: false,
             rule: None,
             entry_ms: 1,
@@ -137,6 +139,7 @@ impl Generator {
         let (mut line, arguments) = (shape.name.clone(), shape.arguments.clone());
         self.group = shape.row.group;
         self.announced = 0;
+        self.announces_fields = false;
         self.lexical = shape.row.name.contains("lex");
         let acknowledges = shape.row.name == "xack";
         let adds_entry = shape.row.name == "xadd";
@@ -193,7 +196,7 @@ impl Generator {
             return;
         }
         let times = match (argument.multiple, self.announced) {
-            (true, announced) if announced > 0 && is_key(&argument.name) => {
+            (true, announced) if announced > 0 && (is_key(&argument.name) || self.announces_fields) => {
                 // Sometimes the announced number is wrong.
                 announced + u64::from(self.random.once_in(60))
             }
@@ -251,6 +254,12 @@ impl Generator {
             "user" | "request" if self.group == Group::Pool => {
                 self.random.pick(&["u1", "u2", "u3", "u4"]).into()
             }
+            "numfields" => {
+                self.announces_fields = true;
+                self.announced = 1 + self.random.below(3);
+                if self.random.once_in(60) { self.integer() } else { self.announced.to_string().into() }
+            }
+            "digest" => self.random.pick(&["b6acb9d84a38ff74", "e36ff4ac3edb0cd5", "x"]).into(),
             "numitems" => b"1".to_vec(),
             "number" => self.reservation(),
             "milliseconds" if self.group == Group::Pool => (1 + self.random.below(3000)).to_string().into(),

@@ -12,6 +12,23 @@ impl Keys<'_> {
         }
     }
 
+    /// As [`Keys::happened`], of elements, before another event of the same command.
+    #[inline]
+    pub(crate) fn happened_first(&mut self, key: &[u8], event: &'static str) {
+        if self.events.are_wanted() {
+            let db = self.db();
+            self.events.add(EventClasses::HASH, db, event, key);
+        }
+    }
+
+    /// Reports that a key came that is gone again at the end of the same command.
+    #[cold]
+    pub(crate) fn came_and_went(&mut self, key: &[u8]) {
+        if self.events.want(EventClasses::NEW) {
+            self.note_new(key);
+        }
+    }
+
     /// Adds an event. After an event of a collection's elements, adds the removal of the key if no
     /// element is left.
     #[cold]

@@ -1,7 +1,9 @@
-//! Expired keys: what counts as expired, and removal before a write.
+//! Expired keys and fields: what counts as expired, and removal before a write.
 
 use super::Keys;
-use crate::keyspace::{Entry, hash};
+use crate::context::locked::Locked;
+use crate::keyspace::{Entry, Shard, hash};
+use crate::value::{Hash, TypedValue};
 use crate::watch::touched::Touched;
 
 impl Keys<'_> {
@@ -27,6 +29,51 @@ impl Keys<'_> {
         let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
         // Usually nothing in this database is due, which saves the lookup.
         is_due(database.next_deadline()) && is_due(database.get(hash(key), key).and_then(Entry::deadline))
+    }
+
+    /// Whether a hash of a locked shard has a field whose time has come, and which no record has removed
+    /// yet. Few instructions.
+    #[inline]
+    pub(crate) fn has_due_fields(&self) -> bool {
+        let (db, now_ms) = (self.db, self.now_ms());
+        let is_due =
+            |shard: &Shard| shard.database(db).next_field_time().is_some_and(|at_ms| at_ms <= now_ms);
+        match &self.locked {
+            Locked::One(_, shard) => is_due(shard),
+            several => several.has(is_due),
+        }
+    }
+
+    /// Whether a key of a database has a field whose time has come. Its shard is locked.
+    pub(crate) fn is_field_due(&self, db: u8, key: &[u8]) -> bool {
+        let (database, now_ms) = (self.shard(key).database(usize::from(db)), self.now_ms());
+        let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        let next_time = |entry: &Entry| entry.object().and_then(Hash::from_object)?.next_time();
+        is_due(database.next_field_time()) && is_due(database.get(hash(key), key).and_then(next_time))
+    }
+
+    /// Lists a hash by its earliest field anew, or removes its key with the last field.
+    #[cold]
+    pub(super) fn list_hash(&mut self, key: &[u8]) {
+        let hash = hash(key);
+        let database = self.database_mut(key);
+        let next_ms = database.list_hash(hash, key);
+        let is_empty = |entry: &Entry| entry.object().is_some_and(|object| object.value().is_empty());
+        if database.get(hash, key).is_some_and(is_empty) {
+            database.remove(hash, key);
+        }
+        // A time that has come is being worked on.
+        if let Some(at_ms) = next_ms.filter(|&at_ms| at_ms > self.now_ms()) {
+            self.note_deadline(at_ms);
+        }
+    }
+
+    /// Notes when a field of a hash that has come expires first.
+    #[inline]
+    pub(super) fn note_field_times(&mut self, key: &[u8]) {
+        if let Some(at_ms) = self.database(key).next_field_time() {
+            self.note_deadline(at_ms);
+        }
     }
 
     pub(super) fn note_deadline(&mut self, at: u64) {

@@ -4,7 +4,7 @@ use super::Keys;
 use crate::command::parse;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload, ValueRef, hash};
-use crate::value::{Labels, Object, TypedValue};
+use crate::value::{Labels, Object, Type, TypedValue};
 
 impl Keys<'_> {
     /// Changes a collection if the key exists; removes the key if the collection is empty
@@ -23,7 +23,9 @@ impl Keys<'_> {
         entry.touch(clock);
         let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
         let result = change(collection);
-        if collection.is_empty() {
+        if collection.is_misplaced() {
+            self.list_hash(key);
+        } else if collection.is_empty() {
             database.remove(hash, key);
         }
         Ok(Some(result))
@@ -44,7 +46,9 @@ impl Keys<'_> {
             let collection =
                 entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
             let result = change(collection);
-            if collection.is_empty() {
+            if collection.is_misplaced() {
+                self.list_hash(key);
+            } else if collection.is_empty() {
                 database.remove(hash, key);
             }
             return Ok(result);
@@ -56,6 +60,9 @@ impl Keys<'_> {
             let entry = Entry::new(key, Payload::Object(object), None);
             entry.touch(clock);
             database.insert(hash, entry);
+            if T::TYPE == Type::Hash {
+                self.note_field_times(key);
+            }
             if self.events.are_wanted() {
                 self.note_new(key);
             }
@@ -94,8 +101,11 @@ impl Keys<'_> {
             self.note_coming(key);
         }
         self.cut_links(key);
-        let clock = self.clock();
+        let (clock, may_have_times) = (self.clock(), matches!(payload, Payload::Object(_)));
         self.database_mut(key).set(hash(key), key, payload, deadline, clock);
+        if may_have_times {
+            self.note_field_times(key);
+        }
     }
 
     /// Returns a string that can grow in place, creating an empty one if the key does not exist.
@@ -170,6 +180,7 @@ impl Keys<'_> {
         if let Some(at) = deadline {
             self.note_deadline(at);
         }
+        self.note_field_times(&key);
     }
 
     /// Sets or clears the deadline of a key, in milliseconds since 1970. Returns whether the key

@@ -159,7 +159,7 @@ impl<'e> Loader<'e> {
             return Err(format!("key {} of database {db} has been loaded before", shown(entry.key())).into());
         }
         database.insert(hash, entry);
-        if let Some(at) = database.next_reservation() {
+        for at in database.next_reservation().into_iter().chain(database.next_field_time()) {
             self.engine.deadlines().lower(at);
         }
         Ok(())

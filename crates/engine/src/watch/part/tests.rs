@@ -403,6 +403,8 @@ fn only_reads_of_one_key_or_of_selected_series_look_at_a_part_of_them() {
             "hkeys",
             "hstrlen",
             "hscan",
+            "hexpiretime",
+            "hpexpiretime",
             "sismember",
             "smismember",
             "sscan",

@@ -189,6 +189,11 @@ pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
             "append" | "setrange" | "setbit" | "bitfield" => {
                 line.iter().any(|word| word.starts_with(b"hll:"))
             }
+            "hscan" => line.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"novalues")),
+            // Since 8.4.
+            "set" => line.iter().skip(3).any(|word| {
+                [&b"ifeq"[..], b"ifne", b"ifdeq", b"ifdne"].contains(&&word.to_ascii_lowercase()[..])
+            }),
             name => !is_redis_s(name),
         };
         if !too_new && !waits_for_ever(&line) {
@@ -234,12 +239,17 @@ fn without_cached_estimates(line: &mut Line) {
     }
 }
 
-/// Returns whether a command is one of Redis: the version field of other commands names their
+/// Returns whether a command is one of Redis 7.0: the version field of other commands names their
 /// product as well.
 fn is_redis_s(name: &str) -> bool {
     let name = name.split('|').next().unwrap_or(name);
     let row = tidemark_server::command_table().find(name.as_bytes());
-    row.is_none_or(|row| row.since.starts_with(|first: char| first.is_ascii_digit()))
+    let is_known = |since: &str| {
+        since.starts_with(|first: char| first.is_ascii_digit())
+            && !since.starts_with("7.4")
+            && !since.starts_with('8')
+    };
+    row.is_none_or(|row| is_known(row.since))
 }
 
 /// Returns whether a blocking command has a timeout of zero, after its name or at its end: no other

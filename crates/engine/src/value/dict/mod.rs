@@ -5,6 +5,10 @@
 //!
 //! Small maps keep insertion order. Lookups and changes are O(1) expected in a table, and O(n) in a
 //! block of at most 128 pairs.
+//!
+//! A key may have a time, at which it is due: see [`times`]. A map with such keys is a table.
+
+mod times;
 
 use super::Type;
 use super::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
@@ -13,6 +17,7 @@ use crate::keyspace::{Entry, MAX_BYTES, Payload, Table, ValueRef, hash};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use crate::random::Random;
 use std::collections::HashSet;
+use times::{KeyTimes, put_time, timed_digest};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Pairs per draw below which a table is scanned once for all draws: one random draw costs about as
@@ -33,6 +38,8 @@ struct Large {
     /// Number of the latest capture, which written pairs and pairs added after the cut have.
     epoch: u16,
     capture: Option<Box<Capture>>,
+    /// The keys that have a time; `None` if none ever had one.
+    times: Option<Box<KeyTimes>>,
 }
 
 /// Capture of a map by a running snapshot.
@@ -44,7 +51,7 @@ struct Capture {
 
 impl Large {
     fn new(table: Table<Entry>) -> Self {
-        Self { table, epoch: 0, capture: None }
+        Self { table, epoch: 0, capture: None, times: None }
     }
 
     /// Writes the pair of a key to the snapshot. Call it before the pair changes or is removed.
@@ -63,6 +70,16 @@ impl Large {
         let mut entry = Entry::new(key, Payload::Raw(value), None);
         entry.set_epoch(self.epoch);
         self.table.insert(hash, entry);
+    }
+
+    /// Removes a key. Returns whether it was present.
+    #[inline]
+    fn remove(&mut self, hash: u64, key: &[u8]) -> bool {
+        let Some(entry) = self.table.remove(hash, key) else { return false };
+        if let Some(at_ms) = entry.deadline() {
+            self.unlist(hash, at_ms);
+        }
+        true
     }
 
     /// Writes the next pairs of a captured map. Returns whether there are more.
@@ -89,7 +106,7 @@ impl Capture {
     fn see(&mut self, entry: &mut Entry, epoch: u16) {
         if entry.epoch() != epoch {
             entry.set_epoch(epoch);
-            self.parts.push(|part| put_pair(part, entry.key(), value(entry)));
+            self.parts.push(|part| put_pair(part, entry.key(), value(entry), entry.deadline()));
         }
     }
 }
@@ -136,7 +153,7 @@ impl Dict {
         self.get(key).is_some()
     }
 
-    /// Sets the value of a key. Returns whether the key is new.
+    /// Sets the value of a key, which has no time then. Returns whether the key is new.
     #[inline]
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8]) -> bool {
         if let Form::Packed(packed) = &mut self.0
@@ -156,6 +173,9 @@ impl Dict {
         large.before_change(hash, key);
         if let Some(entry) = large.table.get_mut(hash, key) {
             entry.set(Payload::Raw(value));
+            if entry.deadline().is_some() {
+                large.move_time(hash, key, None);
+            }
             return false;
         }
         large.insert(hash, key, value);
@@ -197,7 +217,7 @@ impl Dict {
             Form::Table(large) => {
                 let hash = hash(key);
                 large.before_change(hash, key);
-                large.table.remove(hash, key).is_some()
+                large.remove(hash, key)
             }
         }
     }
@@ -298,7 +318,7 @@ impl Dict {
     /// Appends the snapshot form: the number of pairs, then key and value of each.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         put_varint(into, self.len() as u64);
-        self.iter().for_each(|(key, value)| put_pair(into, key, value));
+        self.iter_timed().for_each(|(key, value, at_ms)| put_pair(into, key, value, at_ms));
     }
 
     /// Parses the snapshot form; `None` if it is invalid or has a duplicate key.
@@ -360,7 +380,10 @@ impl Dict {
 
     /// Returns a digest of the pairs that does not depend on their order.
     pub(crate) fn digest(&self) -> u64 {
-        self.iter().fold(0, |sum, (key, value)| sum.wrapping_add(pair_digest(key, value)))
+        self.iter_timed().fold(0, |sum, (key, value, at_ms)| {
+            let pair = pair_digest(key, value);
+            sum.wrapping_add(at_ms.map_or(pair, |at_ms| timed_digest(pair, at_ms)))
+        })
     }
 
     /// Returns the representation of large maps, converting a packed block.
@@ -392,7 +415,11 @@ fn spread(packed: &Packed) -> Table<Entry> {
     table
 }
 
-fn put_pair(into: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+/// Appends a pair in its snapshot form, behind its time if it has one.
+fn put_pair(into: &mut Vec<u8>, key: &[u8], value: &[u8], at_ms: Option<u64>) {
+    if let Some(at_ms) = at_ms {
+        put_time(into, at_ms);
+    }
     put_bytes(into, key);
     put_bytes(into, value);
 }

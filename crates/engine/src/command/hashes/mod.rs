@@ -1,5 +1,7 @@
 //! Hashes: fields with values.
 
+pub(super) mod times;
+
 use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
@@ -123,8 +125,8 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc(
             "2.8.0",
             "O(1) for every call, O(N) for a complete iteration with N the size of the hash",
-            "key cursor [MATCH pattern] [COUNT count]",
-            "Iterates over the fields of a hash and their values.",
+            "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+            "Iterates over the fields of a hash and, without NOVALUES, their values.",
         )
         .looking_at(|args| Part::scan(Type::Hash, args)),
 ];
@@ -241,7 +243,7 @@ fn hincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
             None => 0,
         };
         let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
-        Ok((new, hash.set(field, itoa::Buffer::new().format(new).as_bytes())))
+        Ok((new, hash.set_keeping_time(field, itoa::Buffer::new().format(new).as_bytes())))
     })??;
     ctx.keys.changed_in(key, "hincrby", || Touched::fields(&args[2..3], !is_new));
     ctx.reply.integer(new);
@@ -262,7 +264,7 @@ fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
             None => Some(LongDouble::ZERO),
         };
         let text = sum(old, delta)?;
-        let is_new = hash.set(field, text.as_bytes());
+        let is_new = hash.set_keeping_time(field, text.as_bytes());
         Ok::<_, CommandError>((text, is_new))
     })??;
     ctx.keys.changed_in(key, "hincrbyfloat", || Touched::fields(&args[2..3], !is_new));
@@ -325,7 +327,8 @@ fn hscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         ctx.reply.array(0);
         return Ok(());
     };
-    let options = ScanOptions::parse(&args[3..], false)?;
+    let (options, without_values) = without_values(&args[3..]);
+    let options = ScanOptions::parse(&options, false)?;
     let mut found = Vec::new();
     let next = hash.scan(cursor, options.count, |field, value| {
         if options.matches(field) {
@@ -334,10 +337,28 @@ fn hscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     });
     ctx.reply.array(2);
     ctx.reply.bulk(itoa::Buffer::new().format(next).as_bytes());
-    ctx.reply.array(found.len() * 2);
+    ctx.reply.array(found.len() * if without_values { 1 } else { 2 });
     for (field, value) in found {
         ctx.reply.bulk(field);
-        ctx.reply.bulk(value);
+        if !without_values {
+            ctx.reply.bulk(value);
+        }
     }
     Ok(())
+}
+
+/// Takes `NOVALUES` out of the options of HSCAN. Returns the others, and whether it was there.
+fn without_values<'a>(options: &[&'a [u8]]) -> (Vec<&'a [u8]>, bool) {
+    let (mut others, mut is_there, mut rest) = (Vec::with_capacity(options.len()), false, options);
+    while let [option, after @ ..] = rest {
+        if is(option, "NOVALUES") {
+            is_there = true;
+            rest = after;
+        } else {
+            let width = rest.len().min(2);
+            others.extend(&rest[..width]);
+            rest = &rest[width..];
+        }
+    }
+    (others, is_there)
 }
