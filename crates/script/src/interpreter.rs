@@ -24,7 +24,7 @@ const COMPILED: usize = 1_000;
 const INSTRUCTIONS: u32 = 2_000;
 
 /// The Redis version that scripts see.
-const VERSION: (&str, i64) = ("7.0.15", 0x0007_000f);
+const VERSION: (&str, i64) = ("7.4.0", 0x0007_0400);
 
 const SANDBOX: &str = include_str!("sandbox.lua");
 

@@ -603,5 +603,5 @@ fn a_script_logs_and_asks_for_commands() {
     assert!(answer.starts_with("-ERR Invalid debug level."), "{answer}");
     let answer = run("redis.setresp(4)");
     assert!(answer.starts_with("-ERR RESP version must be 2 or 3."), "{answer}");
-    check(&[("return redis.replicate_commands()", "1"), ("return redis.REDIS_VERSION_NUM", "458767")]);
+    check(&[("return redis.replicate_commands()", "1"), ("return redis.REDIS_VERSION_NUM", "459776")]);
 }

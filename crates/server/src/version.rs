@@ -5,7 +5,7 @@ use tidemark_cluster::net::{Build, Protocols};
 use tidemark_engine::record::level;
 
 /// The Redis version whose commands and replies are offered. Clients adapt to it.
-pub(crate) const REDIS_VERSION: &str = "7.0.15";
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
 /// The program's own version.
 pub(crate) const TIDEMARK_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Name and version, as Redis writes them, of the module of Redis whose commands are offered.

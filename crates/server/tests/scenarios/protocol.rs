@@ -105,9 +105,8 @@ fn hello_chooses_the_protocol() {
     let mut client = server.client();
     client.ask("GET missing", "$-1\r\n");
     client.command(&["HELLO", "3", "SETNAME", "me"]);
-    client.expect(
-        "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n",
-    );
+    client
+        .expect("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.4.0\r\n$5\r\nproto\r\n:3\r\n");
     for _ in 0..11 {
         client.line();
     }
@@ -282,7 +281,7 @@ fn info_has_what_tools_look_for() {
     let info = client.bulk();
     for line in [
         "# Server",
-        "redis_version:7.0.15",
+        "redis_version:7.4.0",
         "arch_bits:64",
         "connected_clients:1",
         "cluster_enabled:0",

@@ -277,7 +277,6 @@ const ORACLE: &[&[&str]] = &[
     &["EVAL", "return redis.replicate_commands()", "0"],
     &["EVAL", "return redis.acl_check_cmd('GET', 'x')", "0"],
     &["EVAL", "return redis.acl_check_cmd('NOPE')", "0"],
-    &["EVAL", "return redis.REDIS_VERSION_NUM", "0"],
     &["EVAL", "return cjson.encode({1, 2, {a = 'x/y'}})", "0"],
     &["EVAL", "return cjson.encode({[1] = 1, [4] = 4})", "0"],
     &["EVAL", "return cjson.encode({[100] = 1})", "0"],
