@@ -2,7 +2,7 @@
 
 use super::Keys;
 use crate::context::locked::Locked;
-use crate::keyspace::{Entry, Shard, hash};
+use crate::keyspace::{Entry, Shard, hash, may_have_timed};
 use crate::value::{Hash, TypedValue};
 use crate::watch::touched::Touched;
 
@@ -35,6 +35,11 @@ impl Keys<'_> {
     /// yet. Few instructions.
     #[inline]
     pub(crate) fn has_due_fields(&self) -> bool {
+        may_have_timed() && self.looks_for_due_fields()
+    }
+
+    #[cold]
+    fn looks_for_due_fields(&self) -> bool {
         let (db, now_ms) = (self.db, self.now_ms());
         let is_due =
             |shard: &Shard| shard.database(db).next_field_time().is_some_and(|at_ms| at_ms <= now_ms);
