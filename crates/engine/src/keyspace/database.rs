@@ -151,6 +151,7 @@ impl Database {
     }
 
     /// Number of hashes with fields that expire, including those whose time has come.
+    #[inline]
     pub fn timed_hash_count(&self) -> usize {
         self.scheduled.timed_hashes()
     }

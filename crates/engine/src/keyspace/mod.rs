@@ -34,7 +34,6 @@ pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub(crate) use next_due::NextDue;
 pub use reclaim::Reclaimed;
 pub(crate) use reclaim::{reclaim, reclaimed};
-pub(crate) use scheduled::may_have_timed;
 pub(crate) use sealing_queue::FilledSeries;
 pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};

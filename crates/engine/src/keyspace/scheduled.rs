@@ -5,18 +5,6 @@ use super::due::DueKeys;
 use super::uncommitted::Uncommitted;
 use super::{Entry, Table};
 use crate::value::{Counter, Hash, Object, Pool, TypedValue};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Whether any hash of the process has ever had a field that expires. Read under the lock of the shard whose
-/// hash has set it, or before any has.
-static ANY_TIMED: AtomicBool = AtomicBool::new(false);
-
-/// Whether a hash of the process may have a field that expires. One load, for commands that usually need no
-/// more.
-#[inline]
-pub(crate) fn may_have_timed() -> bool {
-    ANY_TIMED.load(Relaxed)
-}
 
 /// Counts and due times of the values that housekeeping visits.
 ///
@@ -141,6 +129,7 @@ impl Scheduled {
     }
 
     /// Number of hashes with fields that expire.
+    #[inline]
     pub(super) fn timed_hashes(&self) -> usize {
         self.timed.len()
     }
@@ -149,7 +138,6 @@ impl Scheduled {
         let next_ms = fields.next_time();
         fields.set_listed_ms(next_ms.unwrap_or(0));
         if let Some(next_ms) = next_ms {
-            ANY_TIMED.store(true, Relaxed);
             self.timed.insert(next_ms, hash);
         }
         next_ms

@@ -2,7 +2,7 @@
 
 use super::Keys;
 use crate::context::locked::Locked;
-use crate::keyspace::{Entry, Shard, hash, may_have_timed};
+use crate::keyspace::{Entry, Shard, hash};
 use crate::value::{Hash, TypedValue};
 use crate::watch::touched::Touched;
 
@@ -35,7 +35,10 @@ impl Keys<'_> {
     /// yet. Few instructions.
     #[inline]
     pub(crate) fn has_due_fields(&self) -> bool {
-        may_have_timed() && self.looks_for_due_fields()
+        match &self.locked {
+            Locked::One(_, shard) if shard.database(self.db).timed_hash_count() == 0 => false,
+            _ => self.looks_for_due_fields(),
+        }
     }
 
     #[cold]
