@@ -213,7 +213,7 @@ impl<'a> Transfer<'a> {
         let watched = Some(&sent.watched.keys);
         let executed =
             engine.execute_transaction_as(&calls, watched, &[], now_us, Terms::default(), &mut reply);
-        send_published(&executed.published, self.shared);
+        send_published(executed.published(), self.shared);
         let until =
             holds_back(&executed, false, reply.bytes(), || engine.newest_shown(command, &args), self.shared);
         let until = until.map_err(|_| Failure::Other(COMMIT_LOST.into()))?;
