@@ -29,6 +29,7 @@ pub struct Executed<'e> {
 
 /// What a call leaves to its caller. A script does not block, and a command that blocks publishes nothing.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few commands have any, in a box of its own")]
 pub enum FollowUp<'e> {
     /// The command found nothing to take and wrote no reply: the client must block.
     Block(Blocked<'e>),

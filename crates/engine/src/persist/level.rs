@@ -18,7 +18,8 @@ pub const STREAMS: u8 = 3;
 pub const VALUES: u8 = 4;
 /// Libraries of functions: `library.set`, `library.delete`.
 pub const FUNCTIONS: u8 = 5;
-/// Hashes with fields that expire: their commands, their form in snapshots, and `hash.expire`.
+/// Hashes with fields that expire: their commands, their form in snapshots, and `hash.expire`; streams and newer
+/// forms among values restored from dumps.
 pub const FIELD_TIMES: u8 = 6;
 /// The highest.
 pub const NEWEST: u8 = FIELD_TIMES;

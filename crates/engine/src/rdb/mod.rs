@@ -38,7 +38,7 @@ pub(crate) use decode::{Restored, decode};
 pub(crate) use encode::encode;
 pub use error::RdbError;
 pub(crate) use libraries::{next_library, put_library};
-pub(crate) use payload::has_field_times;
+pub(crate) use payload::is_of_newer_form;
 pub use payload::{VERSION_MAX, VERSION_WRITTEN, open, seal};
 pub use reader::Reader;
 pub use writer::{put_length, put_string};

@@ -10,6 +10,8 @@ use super::kind;
 
 /// Version of the format that we write: Redis 7.0's. Hashes with fields that expire need Redis 7.4's.
 pub const VERSION_WRITTEN: u16 = 10;
+/// Newest version without hashes whose fields expire: Redis 7.2's.
+const VERSION_BEFORE_TIMES: u16 = 11;
 /// Newest version that we read: Redis 7.4's.
 pub const VERSION_MAX: u16 = 12;
 
@@ -27,8 +29,20 @@ pub fn seal(content: &mut Vec<u8>) {
 }
 
 /// Whether a payload, or its content, is a hash with fields that expire.
-pub(crate) fn has_field_times(payload: &[u8]) -> bool {
+fn has_field_times(payload: &[u8]) -> bool {
     matches!(payload.first(), Some(&(kind::HASH_METADATA | kind::HASH_LISTPACK_EX)))
+}
+
+/// Whether builds that write no hashes with times refuse a payload: then streams were not read either, and no
+/// version beyond Redis 7.2's.
+pub(crate) fn is_of_newer_form(payload: &[u8]) -> bool {
+    let is_stream = matches!(
+        payload.first(),
+        Some(&(kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3))
+    );
+    let version =
+        payload.split_last_chunk::<FOOTER>().map(|(_, [v0, v1, ..])| u16::from_le_bytes([*v0, *v1]));
+    is_stream || has_field_times(payload) || version.is_some_and(|version| version > VERSION_BEFORE_TIMES)
 }
 
 /// Returns the content of a payload. O(bytes).
@@ -49,6 +63,18 @@ pub fn open(payload: &[u8]) -> Result<&[u8], RdbError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_version_beyond_7_2_is_newer_whatever_it_is_of() {
+        for (version, is_newer) in [(10, false), (11, false), (12, true)] {
+            let mut payload = vec![kind::STRING, 1, b'a'];
+            payload.extend_from_slice(&u16::to_le_bytes(version));
+            payload.extend_from_slice(&crc64(&payload).to_le_bytes());
+            assert!(open(&payload).is_ok());
+            assert_eq!(is_of_newer_form(&payload), is_newer, "{version}");
+        }
+        assert!(!is_of_newer_form(b""));
+    }
 
     #[test]
     fn a_payload_has_redis_s_footer() {

@@ -370,21 +370,25 @@ fn a_group_whose_members_may_not_know_times_has_none() {
 }
 
 #[test]
-fn a_payload_with_times_needs_their_level() {
-    let origin = engine();
-    let client = Client::new(&origin);
-    client.run("HSETEX h EX 1 FIELDS 1 a 1");
-    let args: [&[u8]; 2] = [b"DUMP", b"h"];
-    let payload = run_bytes(&origin, &args);
-    let leader = GroupMember::of_first_level(MemoryStorage::new());
-    leader.lead(START_US);
-    leader.engine.raise_level(level::FUNCTIONS);
-    let restore: [&[u8]; 4] = [b"RESTORE", b"h", b"0", &payload];
-    let refused = run_bytes(&leader.engine, &restore);
-    assert!(String::from_utf8_lossy(&refused).contains("level 6"), "{}", String::from_utf8_lossy(&refused));
-    leader.engine.raise_level(level::FIELD_TIMES);
-    run_bytes(&leader.engine, &restore);
-    assert_eq!(Client::new(&leader.engine).run("HTTL h FIELDS 1 a"), "*1 :1");
+fn a_payload_that_older_builds_refuse_needs_their_level() {
+    for (write, look, seen) in [
+        ("HSETEX key EX 1 FIELDS 1 a 1", "HTTL key FIELDS 1 a", "*1 :1"),
+        ("XADD key 1-1 a 1", "XLEN key", ":1"),
+    ] {
+        let origin = engine();
+        Client::new(&origin).run(write);
+        let payload = run_bytes(&origin, &[b"DUMP", b"key"]);
+        let leader = GroupMember::of_first_level(MemoryStorage::new());
+        leader.lead(START_US);
+        leader.engine.raise_level(level::FUNCTIONS);
+        let restore: [&[u8]; 4] = [b"RESTORE", b"key", b"0", &payload];
+        let refused = run_bytes(&leader.engine, &restore);
+        let refused = String::from_utf8_lossy(&refused);
+        assert!(refused.contains("level 6"), "{write}: {refused}");
+        leader.engine.raise_level(level::FIELD_TIMES);
+        run_bytes(&leader.engine, &restore);
+        assert_eq!(Client::new(&leader.engine).run(look), seen);
+    }
 }
 
 /// Runs a command of bytes at the start. Returns the bytes of a bulk string, or the whole answer.

@@ -12,7 +12,7 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) 
 /// Returns the level that the value in a payload needs.
 fn level_of_payload(args: &[&[u8]]) -> u8 {
     match args.get(3) {
-        Some(payload) if rdb::has_field_times(payload) => level::FIELD_TIMES,
+        Some(payload) if rdb::is_of_newer_form(payload) => level::FIELD_TIMES,
         _ => level::VALUES,
     }
 }
