@@ -211,23 +211,23 @@ fn part_of_count(args: &[&[u8]]) -> Part {
 }
 
 fn bitcount(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let range = match args[2..] {
+        [] => None,
+        [start, end, ref unit @ ..] if unit.len() <= 1 => {
+            let (start, end) = (parse::integer(start)?, parse::integer(end)?);
+            Some((start, end, unit.first().map_or(Ok(false), |unit| in_bits(unit))?))
+        }
+        _ => return Err(CommandError::Syntax),
+    };
     let Some(text) = ctx.keys.string(args[1])? else {
         ctx.reply.integer(0);
         return Ok(());
     };
-    let bits = match args[2..] {
-        [] => 0..text.len() * 8,
-        [start, end, ref unit @ ..] if unit.len() <= 1 => {
-            let (start, end) = (parse::integer(start)?, parse::integer(end)?);
-            // Two negative ends in the wrong order are an empty range, whatever the unit.
-            if start < 0 && end < 0 && start > end {
-                0..0
-            } else {
-                let by_bit = unit.first().map_or(Ok(false), |unit| in_bits(unit))?;
-                bits_between(start, end, by_bit, text.len())
-            }
-        }
-        _ => return Err(CommandError::Syntax),
+    let bits = match range {
+        None => 0..text.len() * 8,
+        // Two negative ends in the wrong order are an empty range, whatever the unit.
+        Some((start, end, _)) if start < 0 && end < 0 && start > end => 0..0,
+        Some((start, end, by_bit)) => bits_between(start, end, by_bit, text.len()),
     };
     let count = if bits.is_empty() {
         0
@@ -259,25 +259,26 @@ fn bitpos(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         1 => true,
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
+    let (start, end, by_bit) = match args[3..] {
+        [] => (0, None, false),
+        [start] => (parse::integer(start)?, None, false),
+        [start, end, ref unit @ ..] if unit.len() <= 1 => {
+            let start = parse::integer(start)?;
+            let by_bit = unit.first().map_or(Ok(false), |unit| in_bits(unit))?;
+            (start, Some(parse::integer(end)?), by_bit)
+        }
+        _ => return Err(CommandError::Syntax),
+    };
     let Some(text) = ctx.keys.string(args[1])? else {
         // An absent key is an endless string of zeros.
         ctx.reply.integer(if bit { -1 } else { 0 });
         return Ok(());
     };
-    let (bits, end_given) = match args[3..] {
-        [] => (0..text.len() * 8, false),
-        [start] => (bits_between(parse::integer(start)?, i64::MAX, false, text.len()), false),
-        [start, end, ref unit @ ..] if unit.len() <= 1 => {
-            let start = parse::integer(start)?;
-            let by_bit = unit.first().map_or(Ok(false), |unit| in_bits(unit))?;
-            (bits_between(start, parse::integer(end)?, by_bit, text.len()), true)
-        }
-        _ => return Err(CommandError::Syntax),
-    };
+    let bits = bits_between(start, end.unwrap_or(i64::MAX), by_bit, text.len());
     match find_bit(&text, &bits, bit) {
         Some(at) => ctx.reply.count(at),
         // A string continues with zeros, unless the caller named the end.
-        None if !bit && !end_given && !bits.is_empty() => ctx.reply.count(bits.end),
+        None if !bit && end.is_none() && !bits.is_empty() => ctx.reply.count(bits.end),
         None => ctx.reply.integer(-1),
     }
     Ok(())

@@ -158,7 +158,10 @@ impl<'a> Victims<'a> {
                 return Err(CommandError::Text(format!("ERR No such user '{}'", shown(value)).into()));
             }
         } else if parse::is(filter, "MAXAGE") {
-            self.older_than_s = Some(parse::positive(value)?);
+            let not_an_integer = |_| CommandError::text("ERR maxage is not an integer or out of range");
+            let age = parse::integer(value).map_err(not_an_integer)?;
+            let age = u64::try_from(age).ok().filter(|age| *age > 0);
+            self.older_than_s = Some(age.ok_or(CommandError::text("ERR maxage should be greater than 0"))?);
         } else if parse::is(filter, "SKIPME") {
             self.spare_self = match value {
                 yes if parse::is(yes, "YES") => true,

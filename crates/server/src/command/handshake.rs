@@ -6,6 +6,7 @@ use crate::command::transaction;
 use crate::context::Context;
 use crate::events::invalidation;
 use crate::login_guard::Login;
+use crate::net::client::flags;
 use crate::session::{Replies, Session};
 use crate::subscription::lifecycle;
 use crate::version::{REDIS_VERSION, TIME_SERIES_MODULE};
@@ -232,6 +233,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.replies = Replies::On;
     session.reads_followers = false;
     session.client.names().name.clear();
+    session.client.flag(flags::NO_TOUCH | flags::NO_EVICT, false);
     if session.authenticated && !cx.config.requirepass.is_empty() {
         session.authenticated = false;
         session.stranger_since = cx.shared.clock.now();
