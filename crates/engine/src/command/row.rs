@@ -13,6 +13,9 @@ use crate::watch::part::{Part, PartOf};
 /// has been checked.
 pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>;
 
+/// Returns the level of the records that a command may need with its arguments: see [`crate::record::level`].
+pub(crate) type LevelOf = fn(args: &[&[u8]]) -> u8;
+
 /// Serves a client that a command has blocked: takes from `key`, which holds a non-empty value of
 /// the awaited type, and writes the client's answer. `args` are those of the blocked command.
 pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError>;
@@ -145,7 +148,7 @@ pub struct Command {
     /// Level of the records that it may need: see [`crate::record::level`].
     pub level: u8,
     /// Returns the level for given arguments, if that may be a higher one.
-    pub(crate) level_of: Option<fn(&[&[u8]]) -> u8>,
+    pub(crate) level_of: Option<LevelOf>,
     /// Positions of its keys.
     pub keys: KeySpec,
     /// Chapter of the reference.
@@ -289,7 +292,7 @@ impl Command {
 
     /// Sets the level for given arguments, if those may need a higher one.
     #[must_use]
-    pub(crate) const fn at_level_of(mut self, level_of: fn(&[&[u8]]) -> u8) -> Self {
+    pub(crate) const fn at_level_of(mut self, level_of: LevelOf) -> Self {
         self.level_of = Some(level_of);
         self
     }

@@ -206,7 +206,7 @@ fn timed_hash(reader: &mut Reader<'_>, kind: u8) -> Result<Hash, RdbError> {
     let first_ms = u64::from_le_bytes(reader.array()?);
     if kind == kind::HASH_METADATA {
         for _ in 0..reader.length()? {
-            let after = u64::try_from(reader.length()?).map_err(|_| NO_TIME)?;
+            let after = reader.length()?;
             let at_ms = if after == 0 { 0 } else { first_ms.checked_add(after - 1).ok_or(NO_TIME)? };
             let field = reader.string()?;
             set(&field, &reader.string()?, at_ms)?;

@@ -83,9 +83,8 @@ impl Hash {
         self.fields.next_time().is_some()
     }
 
-    /// Returns the time of a field, in milliseconds since 1970: `None` without the field, `Some(None)`
-    /// without a time.
-    pub fn time_of(&self, field: &[u8]) -> Option<Option<u64>> {
+    /// Returns the time of a field, in milliseconds since 1970; `None` without the field, or without a time.
+    pub fn time_of(&self, field: &[u8]) -> Option<u64> {
         self.fields.time_of(field)
     }
 

@@ -238,32 +238,31 @@ impl Changes {
         at_ms: u64,
         now_ms: u64,
     ) -> i64 {
-        match hash.time_of(field) {
-            None => NO_FIELD,
-            Some(before_ms) if !condition.allows(before_ms, at_ms) => NOT_MET,
-            Some(_) if at_ms <= now_ms => {
-                hash.remove(field);
-                self.deleted += 1;
-                DELETED
-            }
-            Some(_) => {
-                hash.set_time(field, Some(at_ms));
-                self.moved += 1;
-                DONE
-            }
+        if !hash.contains(field) {
+            NO_FIELD
+        } else if !condition.allows(hash.time_of(field), at_ms) {
+            NOT_MET
+        } else if at_ms <= now_ms {
+            hash.remove(field);
+            self.deleted += 1;
+            DELETED
+        } else {
+            hash.set_time(field, Some(at_ms));
+            self.moved += 1;
+            DONE
         }
     }
 
     /// Removes the time of a field. Returns Redis's number for the result.
     fn clear_time(&mut self, hash: &mut Hash, field: &[u8]) -> i64 {
-        match hash.time_of(field) {
-            None => NO_FIELD,
-            Some(None) => NO_TIME,
-            Some(Some(_)) => {
-                hash.set_time(field, None);
-                self.moved += 1;
-                DONE
-            }
+        if hash.time_of(field).is_some() {
+            hash.set_time(field, None);
+            self.moved += 1;
+            DONE
+        } else if hash.contains(field) {
+            NO_TIME
+        } else {
+            NO_FIELD
         }
     }
 }
@@ -337,9 +336,9 @@ fn ttl_generic(
     ctx.reply.array(fields.len());
     for field in fields {
         ctx.reply.integer(match hash.and_then(|hash| hash.time_of(field)) {
+            Some(at_ms) => i64::try_from(show(at_ms, now_ms)).unwrap_or(i64::MAX),
+            None if hash.is_some_and(|hash| hash.contains(field)) => NO_TIME,
             None => NO_FIELD,
-            Some(None) => NO_TIME,
-            Some(Some(at_ms)) => i64::try_from(show(at_ms, now_ms)).unwrap_or(i64::MAX),
         });
     }
     Ok(())
@@ -520,8 +519,8 @@ impl<'a> SetOptions<'a> {
         let is_there = |field: &&[u8]| hash.is_some_and(|hash| hash.contains(field));
         match self.presence {
             Presence::Any => true,
-            Presence::None => !names.any(|field| is_there(field)),
-            Presence::All => names.all(|field| is_there(field)),
+            Presence::None => !names.any(is_there),
+            Presence::All => names.all(is_there),
         }
     }
 }
@@ -577,7 +576,7 @@ fn expire_due(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
         };
         let (mut removed, mut bytes) = (Vec::new(), 0);
         for field in due {
-            if hash.time_of(field).flatten().is_none_or(|at_ms| at_ms > now_ms) {
+            if hash.time_of(field).is_none_or(|at_ms| at_ms > now_ms) {
                 continue;
             }
             bytes += field.len();

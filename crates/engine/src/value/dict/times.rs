@@ -92,11 +92,11 @@ impl Dict {
         }
     }
 
-    /// Returns the time of a key: `None` without the key, `Some(None)` without a time.
-    pub(crate) fn time_of(&self, key: &[u8]) -> Option<Option<u64>> {
+    /// Returns the time of a key; `None` without the key, or without a time.
+    pub(crate) fn time_of(&self, key: &[u8]) -> Option<u64> {
         match &self.0 {
-            Form::Packed(packed) => packed.find(key).map(|_| None),
-            Form::Table(large) => large.table.get(hash(key), key).map(Entry::deadline),
+            Form::Packed(_) => None,
+            Form::Table(large) => large.table.get(hash(key), key).and_then(Entry::deadline),
         }
     }
 
@@ -113,7 +113,7 @@ impl Dict {
 
     /// As [`Dict::set`], but the key keeps its time.
     pub(crate) fn set_keeping_time(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let before_ms = self.time_of(key).flatten();
+        let before_ms = self.time_of(key);
         let is_new = self.set(key, value);
         if before_ms.is_some() {
             self.set_time(key, before_ms);
@@ -270,7 +270,7 @@ mod tests {
             }
             prop_assert_eq!(pairs(&dict), model.clone());
             for (key, (_, at_ms)) in &model {
-                prop_assert_eq!(dict.time_of(key), Some(*at_ms));
+                prop_assert_eq!(dict.time_of(key), *at_ms);
             }
             let form = encoded(&dict);
             let mut cursor = Cursor::new(&form);
