@@ -435,7 +435,7 @@ const DUMP_OF_LISTPACK: &str =
 const DUMP_OF_TABLE: &str = "180038d360ba010000010101664049306131423263334434653546366737483869394a6b4c6d4e6f507152735475567758795a21402324255e262a28295f2b2d3d5b5d7b7d3b3a2c2e3c3e2f3f7c7e6051774572547955690c00f3c87d9c53c3a3c2";
 
 /// What no compression shortens.
-const LONG: &[u8] = br##"0a1B2c3D4e5F6g7H8i9JkLmNoPqRsTuVwXyZ!@#$%^&*()_+-=[]{};:,.<>/?|~`QwErTyUi"##;
+const LONG: &[u8] = br"0a1B2c3D4e5F6g7H8i9JkLmNoPqRsTuVwXyZ!@#$%^&*()_+-=[]{};:,.<>/?|~`QwErTyUi";
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().collect();

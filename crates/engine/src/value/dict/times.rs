@@ -259,7 +259,7 @@ mod tests {
                         due.iter().for_each(|key| assert!(dict.remove(key) && model.remove(key).is_some()));
                         prop_assert!(model.values().all(|(_, at)| at.is_none_or(|at| at > now_ms)));
                     }
-                    Step::Spread => (0..140_u8).map(|n| n.to_be_bytes()).for_each(|key| {
+                    Step::Spread => (0..140_u8).map(u8::to_be_bytes).for_each(|key| {
                         dict.set(&key, b"v");
                         model.insert(key.to_vec(), (b"v".to_vec(), None));
                     }),
