@@ -293,6 +293,7 @@ impl Command {
     /// Sets the level for given arguments, if those may need a higher one.
     #[must_use]
     pub(crate) const fn at_level_of(mut self, level_of: LevelOf) -> Self {
+        assert!(self.level > level::FIRST, "a command of the first level is not asked for another");
         self.level_of = Some(level_of);
         self
     }

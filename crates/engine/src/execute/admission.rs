@@ -80,11 +80,17 @@ impl Engine {
         if command.level == level::FIRST { Ok(()) } else { self.check_level(command.level, command.called()) }
     }
 
-    /// As [`Engine::check_level_of`], for given arguments.
+    /// As [`Engine::check_level_of`], for given arguments. Only commands beyond the first level have a level by
+    /// them: see [`Command::at_level_of`].
     #[inline]
     pub(crate) fn check_level_for(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
-        self.check_level_of(command)?;
-        command.level_of.map_or(Ok(()), |level_of| self.check_level(level_of(args), command.called()))
+        if command.level == level::FIRST { Ok(()) } else { self.check_higher_level(command, args) }
+    }
+
+    #[cold]
+    fn check_higher_level(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
+        let by_arguments = command.level_of.map_or(level::FIRST, |level_of| level_of(args));
+        self.check_level(command.level.max(by_arguments), command.called())
     }
 
     /// Refuses a command whose record a member of the group may be unable to apply.
