@@ -203,7 +203,7 @@ impl Engine {
 impl Engine {
     /// Upper bound of the last LSN that the reply to a command may show, for replies that wait
     /// until what they show is durable. Call it after the command has run. Locks the shards of the
-    /// command's keys, one after the other; must not be called while [`Executed::block`] holds
+    /// command's keys, one after the other; must not be called while [`FollowUp::Block`] holds
     /// them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
