@@ -49,7 +49,7 @@ mod table;
 use crate::value::Unit;
 
 pub use group::Group;
-pub(crate) use hashes::times::FIELDS_EXPIRE;
+pub(crate) use hashes::times::{FIELDS_EXPIRE, FIELDS_EXPIRE_NAME};
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;

@@ -87,7 +87,7 @@ impl Engine {
         if command.level == level::FIRST { Ok(()) } else { self.check_higher_level(command, args) }
     }
 
-    #[cold]
+    #[inline(never)]
     fn check_higher_level(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
         let by_arguments = command.level_of.map_or(level::FIRST, |level_of| level_of(args));
         self.check_level(command.level.max(by_arguments), command.called())

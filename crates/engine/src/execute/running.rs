@@ -26,8 +26,8 @@ impl Engine {
         }
     }
 
-    /// Runs what has no handler of keys.
-    #[cold]
+    /// Runs what has no handler of keys. Of its own, so that handlers do not save registers for it.
+    #[inline(never)]
     fn run_otherwise(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
         match call.command.run {
             Run::Script(named) => self.run_script(named, call, keys, reply),

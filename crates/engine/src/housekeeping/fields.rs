@@ -4,19 +4,19 @@
 //! server is alone or leads a group, so no read has to look at times.
 
 use super::key_work::KeyWork;
+use crate::command::FIELDS_EXPIRE_NAME;
 use crate::context::Keys;
 use crate::engine::Engine;
 use crate::keyspace::Database;
-
-/// The command that removes fields whose time has come.
-const EXPIRE: &str = "hash.expire";
 
 /// Hashes, due at the time of their first field.
 pub(super) const FIELDS: KeyWork = KeyWork {
     next: Database::next_field_time,
     take: |database, now_ms| database.first_timed(now_ms).map(Box::from),
     run: |visited, db, key, now_us| {
-        visited.unlocked(|engine| engine.may_log_unasked() && engine.run_due(EXPIRE, db, key, now_us))
+        visited.unlocked(|engine| {
+            engine.may_log_unasked() && engine.run_due(FIELDS_EXPIRE_NAME, db, key, now_us)
+        })
     },
 };
 
@@ -46,7 +46,7 @@ impl Engine {
         while !self.is_following() && is_due() {
             let is_removed = !self.holds_removals(now_us)
                 && self.may_log_unasked()
-                && self.run_due(EXPIRE, db, key, now_us);
+                && self.run_due(FIELDS_EXPIRE_NAME, db, key, now_us);
             if !is_removed {
                 break;
             }

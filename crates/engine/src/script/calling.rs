@@ -4,7 +4,7 @@
 
 use super::busy::{Announced, RunningFunction, RunningScript, RunningScripts, Shards};
 use super::host::ScriptHost;
-use crate::command::{self, Command, FIELDS_EXPIRE, KeySpec, Run, flags, parse};
+use crate::command::{self, Command, FIELDS_EXPIRE, FIELDS_EXPIRE_NAME, KeySpec, Run, flags, parse};
 use crate::context::{Effects, Keys};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -157,9 +157,9 @@ impl ScriptRun<'_, '_> {
     /// keys were removed. They stay if the record has no room.
     #[cold]
     fn expire_fields(&mut self, key: &[u8]) {
-        const NAME: &str = "hash.expire";
-        let command = command::find_logged(NAME).expect("the table has the command that removes fields");
-        let args: &[&[u8]] = &[NAME.as_bytes(), key];
+        let command =
+            command::find_logged(FIELDS_EXPIRE_NAME).expect("the table has the command that removes fields");
+        let args: &[&[u8]] = &[FIELDS_EXPIRE_NAME.as_bytes(), key];
         while self.keys.is_field_due(self.db, key) && self.admit(command, args).is_ok() {
             let call = Call { command, args, db: self.db, now_us: self.call.now_us };
             let mut reply = Reply::default();

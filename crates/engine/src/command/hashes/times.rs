@@ -15,6 +15,8 @@ use crate::watch::touched::Touched;
 
 /// The id of `hash.expire`.
 pub(crate) const FIELDS_EXPIRE: u16 = 278;
+/// Its name.
+pub(crate) const FIELDS_EXPIRE_NAME: &str = "hash.expire";
 
 /// Latest time of a field: Redis's limit. Milliseconds since 1970.
 const LATEST_MS: i64 = (1 << 46) - 1;
@@ -120,7 +122,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
 
 /// What the server runs and logs itself.
 pub(in crate::command) const LOGGED: &[Command] =
-    &[row(FIELDS_EXPIRE, "hash.expire", -2, WRITE | FAST, expire_due).using(&["RW delete"])];
+    &[row(FIELDS_EXPIRE, FIELDS_EXPIRE_NAME, -2, WRITE | FAST, expire_due).using(&["RW delete"])];
 
 const NO_FIELD: i64 = -2;
 const NO_TIME: i64 = -1;
@@ -593,7 +595,7 @@ fn expire_due(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
     if !names.is_empty() {
         if args.len() == 2 {
             let logged: Vec<&[u8]> = [key].into_iter().chain(names.iter().copied()).collect();
-            ctx.keys.log_instead("hash.expire", &logged);
+            ctx.keys.log_instead(FIELDS_EXPIRE_NAME, &logged);
         }
         ctx.keys.changed_in(key, "hexpired", || Touched::fields(&names, false));
     }
